@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "image/jpeg_errors.hpp"
+#include "image/codecs/jpeg_errors.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {

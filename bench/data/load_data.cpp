@@ -6,8 +6,8 @@
 #include <map>
 #include <vector>
 
-#include "base/parallel.hpp"
-#include "convert/text_options.hpp"
+#include "base/system/parallel.hpp"
+#include "convert/plan/text_options.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
 #include "shard/shard_reader.hpp"

@@ -6,10 +6,10 @@
 
 #include <fmt/core.h>
 
-#include "base/file.hpp"
-#include "base/quote.hpp"
-#include "base/system_memory.hpp"
-#include "convert/scan.hpp"
+#include "base/files/file.hpp"
+#include "base/system/system_memory.hpp"
+#include "base/text/quote.hpp"
+#include "convert/sources/scan.hpp"
 #include "limits/pure_decode.hpp"
 #include "shard/error.hpp"
 

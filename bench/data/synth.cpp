@@ -10,9 +10,9 @@
 
 #include <fmt/core.h>
 
-#include "base/parallel.hpp"
-#include "base/quote.hpp"
-#include "base/stopwatch.hpp"
+#include "base/system/parallel.hpp"
+#include "base/system/stopwatch.hpp"
+#include "base/text/quote.hpp"
 #include "data/jpeg_encoder.hpp"
 #include "data/photo.hpp"
 #include "data/synth_folder.hpp"

@@ -10,7 +10,7 @@
 
 #include <fmt/core.h>
 
-#include "base/quote.hpp"
+#include "base/text/quote.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {

@@ -5,7 +5,7 @@
 #include <condition_variable>
 #include <utility>
 
-#include "base/parallel.hpp"
+#include "base/system/parallel.hpp"
 #include "feeds/sample_reference.hpp"
 #include "harness/interrupt.hpp"
 #include "shard/error.hpp"

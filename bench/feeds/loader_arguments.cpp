@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/quote.hpp"
+#include "base/text/quote.hpp"
 #include "shard/error.hpp"
 #ifdef SHARD_WITH_CUDA
 #include "shard/loader/cuda_device.hpp"

@@ -5,9 +5,9 @@
 
 #include <fmt/core.h>
 
-#include "base/file_io.hpp"
-#include "base/quote.hpp"
-#include "convert/recorded.hpp"
+#include "base/files/file_io.hpp"
+#include "base/text/quote.hpp"
+#include "convert/plan/recorded.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {

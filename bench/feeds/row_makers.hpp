@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/unique_handle.hpp"
-#include "convert/input_file.hpp"
+#include "convert/sources/input_file.hpp"
 #include "feeds/batch_pipeline.hpp"
 #include "feeds/tier_data.hpp"
 #include "harness/throttle.hpp"

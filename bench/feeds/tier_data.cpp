@@ -10,8 +10,8 @@
 
 #include <fmt/core.h>
 
-#include "base/file_io.hpp"
-#include "base/quote.hpp"
+#include "base/files/file_io.hpp"
+#include "base/text/quote.hpp"
 #include "cli/text.hpp"
 #include "harness/measure.hpp"
 #include "limits/page_cache.hpp"

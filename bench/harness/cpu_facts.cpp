@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/cpu_count.hpp"
-#include "base/system_memory.hpp"
+#include "base/system/cpu_count.hpp"
+#include "base/system/system_memory.hpp"
 #include "harness/machine.hpp"
 
 namespace shard::bench {

@@ -5,7 +5,7 @@
 #include <exception>
 #include <string>
 
-#include "base/stopwatch.hpp"
+#include "base/system/stopwatch.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/stopwatch.hpp"
+#include "base/system/stopwatch.hpp"
 #include "cli/progress.hpp"
 
 namespace shard::bench {

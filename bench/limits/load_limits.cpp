@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "base/stopwatch.hpp"
+#include "base/system/stopwatch.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/direct_reads.hpp"
 

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "base/file_io.hpp"
-#include "base/parallel.hpp"
-#include "base/stopwatch.hpp"
-#include "remote/remote_folder.hpp"
+#include "base/files/file_io.hpp"
+#include "base/system/parallel.hpp"
+#include "base/system/stopwatch.hpp"
+#include "remote/s3/remote_folder.hpp"
 
 namespace shard::bench {
 namespace {

@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "base/file_io.hpp"
-#include "base/mapped_file.hpp"
+#include "base/files/file_io.hpp"
+#include "base/files/mapped_file.hpp"
 
 namespace shard::bench {
 namespace fs = std::filesystem;

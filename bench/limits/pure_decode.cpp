@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "image/jpeg_errors.hpp"
+#include "image/codecs/jpeg_errors.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {

@@ -10,7 +10,7 @@
 #include <memory>
 #include <system_error>
 
-#include "base/stopwatch.hpp"
+#include "base/system/stopwatch.hpp"
 #include "base/unique_handle.hpp"
 #include "shard/loader/direct_reads.hpp"
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "base/stopwatch.hpp"
+#include "base/system/stopwatch.hpp"
 #include "feeds/loader_arguments.hpp"
 
 namespace {

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "base/stopwatch.hpp"
+#include "base/system/stopwatch.hpp"
 #include "harness/stats.hpp"
 #include "shard/codec.hpp"
 

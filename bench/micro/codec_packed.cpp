@@ -22,8 +22,8 @@
 #include <string>
 #include <vector>
 
-#include "base/file.hpp"
-#include "base/stopwatch.hpp"
+#include "base/files/file.hpp"
+#include "base/system/stopwatch.hpp"
 #include "harness/stats.hpp"
 #include "shard/codec.hpp"
 #include "shard/error.hpp"

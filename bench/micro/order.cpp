@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "base/mix64.hpp"
-#include "base/stopwatch.hpp"
+#include "base/digest/mix64.hpp"
+#include "base/system/stopwatch.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/order.hpp"
 

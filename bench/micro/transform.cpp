@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "base/stopwatch.hpp"
-#include "convert/text_options.hpp"
+#include "base/system/stopwatch.hpp"
+#include "convert/plan/text_options.hpp"
 #include "feeds/loader_arguments.hpp"
 #include "shard/dataset.hpp"
 #include "shard/loader/device.hpp"

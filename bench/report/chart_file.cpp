@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "base/quote.hpp"
+#include "base/text/quote.hpp"
 #include "harness/temp_folder.hpp"
 #include "report/style.hpp"
 #include "report/svg.hpp"

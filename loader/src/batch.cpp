@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "base/quote.hpp"
-#include "lease.hpp"
-#include "sample_errors.hpp"
+#include "base/text/quote.hpp"
+#include "engine/lease.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/loader.hpp"
+#include "slot/sample_errors.hpp"
 
 namespace shard {
 

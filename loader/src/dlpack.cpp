@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "lease.hpp"
+#include "engine/lease.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/dlpack.hpp"
 

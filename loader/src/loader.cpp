@@ -2,8 +2,8 @@
 
 #include <unistd.h>
 
-#include "lease.hpp"
-#include "loader_impl.hpp"
+#include "engine/lease.hpp"
+#include "engine/loader_impl.hpp"
 
 namespace shard {
 

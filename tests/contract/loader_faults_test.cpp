@@ -14,7 +14,7 @@
 #include "limited_device.hpp"
 #include "loader_fixture.hpp"
 #include "rounds.hpp"
-#include "sample_errors.hpp"
+#include "slot/sample_errors.hpp"
 #include "step_device.hpp"
 
 namespace shard::testing {
@@ -362,7 +362,7 @@ TEST(StepFaults, NamesTheSampleThatTheDeviceCouldNotRead) {
   EXPECT_SHARD_ERROR(batch->wait(), ErrorCode::io, "sample 0 (\"k0\")");
   EXPECT_TRUE(loader.next().has_value());
   batch.reset();
-  const auto all = run_epoch(*device, loader, 1);
+  const auto all = run_epoch(*device, loader, 2);
   ASSERT_EQ(all.size(), data.size());
   for (const Seen& seen : all) EXPECT_EQ(seen.images, sample_bytes(seen.ids[0], 360)) << seen.ids[0];
 }

@@ -5,10 +5,10 @@
 #include <fstream>
 
 #include "base/bytes.hpp"
-#include "base/checksum.hpp"
+#include "base/digest/checksum.hpp"
 #include "deadline.hpp"
 #include "expect_error.hpp"
-#include "format/shard_profile.hpp"
+#include "format/shard/shard_profile.hpp"
 #include "limited_device.hpp"
 #include "loader_fixture.hpp"
 #include "process_use.hpp"

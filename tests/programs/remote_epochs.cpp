@@ -14,8 +14,8 @@
 #include <span>
 #include <string>
 
-#include "base/checksum.hpp"
-#include "base/stopwatch.hpp"
+#include "base/digest/checksum.hpp"
+#include "base/system/stopwatch.hpp"
 #include "shard/loader/loader.hpp"
 
 namespace {

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "cuda/transform.hpp"
+#include "cuda/kernels/transform.hpp"
 #include "random_program.hpp"
 #include "random_work.hpp"
 #include "rounds.hpp"

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "base/checksum.hpp"
+#include "base/digest/checksum.hpp"
 
 namespace shard::testing {
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "format/packed_frame.hpp"
+#include "format/codec/packed_frame.hpp"
 #include "shard/error.hpp"
 
 namespace shard::testing {

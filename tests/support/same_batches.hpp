@@ -10,13 +10,13 @@
 #include <optional>
 
 #include "expect_error.hpp"
+#include "fields/views.hpp"
 #include "loader_fixture.hpp"
 #include "random_program.hpp"
 #include "random_work.hpp"
 #include "reference_transform.hpp"
 #include "rounds.hpp"
 #include "transform/augment/host_augment.hpp"
-#include "views.hpp"
 
 namespace shard::testing {
 

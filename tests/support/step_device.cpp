@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "base/streaming_copy.hpp"
+#include "base/system/streaming_copy.hpp"
 #include "shard/error.hpp"
 #include "transform/augment/mix.hpp"
 #include "transform/host_transform.hpp"

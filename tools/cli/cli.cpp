@@ -4,7 +4,7 @@
 #include <memory>
 #include <sstream>
 
-#include "base/quote.hpp"
+#include "base/text/quote.hpp"
 #include "cli/help_format.hpp"
 #include "cli/output.hpp"
 #include "cli/run_main.hpp"

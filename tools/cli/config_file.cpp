@@ -1,5 +1,5 @@
 #include "cli/config_file.hpp"
-#include "base/quote.hpp"
+#include "base/text/quote.hpp"
 
 #include <fmt/format.h>
 

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <utility>
 
-#include "base/quote.hpp"
-#include "base/utf8.hpp"
+#include "base/text/quote.hpp"
+#include "base/text/utf8.hpp"
 #include "shard/error.hpp"
 
 namespace shard::cli {

@@ -3,15 +3,15 @@
 
 #include <filesystem>
 
-#include "base/file_io.hpp"
+#include "base/files/file_io.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
-#include "remote/shard_cache.hpp"
+#include "remote/cache/shard_cache.hpp"
 #include "shard/keys.hpp"
 #include "shard/shard_reader.hpp"
 #include "shardctl/commands.hpp"
-#include "shardctl/json_text.hpp"
-#include "shardctl/source.hpp"
+#include "shardctl/dataset/json_text.hpp"
+#include "shardctl/dataset/source.hpp"
 
 namespace shard::ctl {
 namespace {

@@ -12,24 +12,24 @@
 #include <tuple>
 #include <utility>
 
-#include "base/parallel.hpp"
-#include "base/quote.hpp"
+#include "base/system/parallel.hpp"
+#include "base/text/quote.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
-#include "convert/decoding.hpp"
-#include "convert/further_reader.hpp"
-#include "convert/input_file.hpp"
-#include "convert/pair_options.hpp"
-#include "convert/recorded.hpp"
-#include "convert/scan.hpp"
+#include "convert/plan/decoding.hpp"
+#include "convert/plan/further_reader.hpp"
+#include "convert/plan/pair_options.hpp"
+#include "convert/plan/recorded.hpp"
+#include "convert/sources/input_file.hpp"
+#include "convert/sources/scan.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 #include "shardctl/commands.hpp"
-#include "shardctl/damage.hpp"
-#include "shardctl/json_text.hpp"
-#include "shardctl/pixels.hpp"
-#include "shardctl/source.hpp"
+#include "shardctl/dataset/damage.hpp"
+#include "shardctl/dataset/json_text.hpp"
+#include "shardctl/dataset/source.hpp"
+#include "shardctl/draw/pixels.hpp"
 
 namespace shard::ctl {
 namespace {

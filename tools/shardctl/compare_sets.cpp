@@ -8,17 +8,17 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/quote.hpp"
+#include "base/text/quote.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 #include "shardctl/commands.hpp"
-#include "shardctl/damage.hpp"
-#include "shardctl/json_text.hpp"
-#include "shardctl/labels.hpp"
-#include "shardctl/source.hpp"
+#include "shardctl/dataset/damage.hpp"
+#include "shardctl/dataset/json_text.hpp"
+#include "shardctl/dataset/labels.hpp"
+#include "shardctl/dataset/source.hpp"
 
 namespace shard::ctl {
 namespace {

@@ -1,5 +1,5 @@
 // copy: a whole data set to a folder, or to an object store.
-#include "convert/copy.hpp"
+#include "convert/transfer/copy.hpp"
 
 #include <fmt/format.h>
 
@@ -11,14 +11,14 @@
 #include <optional>
 #include <thread>
 
-#include "base/stopwatch.hpp"
+#include "base/system/stopwatch.hpp"
 #include "cli/output.hpp"
 #include "cli/pace.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "shardctl/commands.hpp"
-#include "shardctl/json_text.hpp"
-#include "shardctl/source.hpp"
+#include "shardctl/dataset/json_text.hpp"
+#include "shardctl/dataset/source.hpp"
 
 namespace shard::ctl {
 namespace {

@@ -1,9 +1,9 @@
 // duplicates: samples that are stored more than once, or look alike, in a data set and across data sets.
-#include "base/parallel.hpp"
+#include "base/system/parallel.hpp"
 #include "cli/progress.hpp"
 #include "shard/error.hpp"
 #include "shardctl/commands.hpp"
-#include "shardctl/damage.hpp"
+#include "shardctl/dataset/damage.hpp"
 #include "shardctl/duplicates/find.hpp"
 #include "shardctl/duplicates/report.hpp"
 

@@ -6,19 +6,19 @@
 #include <filesystem>
 #include <memory>
 
-#include "base/publish.hpp"
-#include "base/quote.hpp"
+#include "base/files/publish.hpp"
+#include "base/text/quote.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 #include "shardctl/commands.hpp"
-#include "shardctl/damage.hpp"
-#include "shardctl/files.hpp"
-#include "shardctl/labels.hpp"
-#include "shardctl/npy.hpp"
-#include "shardctl/source.hpp"
+#include "shardctl/dataset/damage.hpp"
+#include "shardctl/dataset/files.hpp"
+#include "shardctl/dataset/labels.hpp"
+#include "shardctl/dataset/npy.hpp"
+#include "shardctl/dataset/source.hpp"
 
 namespace shard::ctl {
 namespace {

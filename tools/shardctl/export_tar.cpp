@@ -15,24 +15,24 @@
 #include <optional>
 #include <unordered_set>
 
-#include "base/checksum.hpp"
-#include "base/json.hpp"
-#include "base/publish.hpp"
-#include "base/quote.hpp"
+#include "base/digest/checksum.hpp"
+#include "base/files/publish.hpp"
+#include "base/text/json.hpp"
+#include "base/text/quote.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
-#include "convert/input_name.hpp"
+#include "convert/sources/input_name.hpp"
 #include "shard/error.hpp"
 #include "shard/image/decode.hpp"
 #include "shard/keys.hpp"
 #include "shardctl/commands.hpp"
-#include "shardctl/damage.hpp"
-#include "shardctl/files.hpp"
-#include "shardctl/labels.hpp"
-#include "shardctl/npy.hpp"
-#include "shardctl/pixels.hpp"
-#include "shardctl/source.hpp"
+#include "shardctl/dataset/damage.hpp"
+#include "shardctl/dataset/files.hpp"
+#include "shardctl/dataset/labels.hpp"
+#include "shardctl/dataset/npy.hpp"
+#include "shardctl/dataset/source.hpp"
+#include "shardctl/draw/pixels.hpp"
 
 namespace shard::ctl {
 namespace {

@@ -1,5 +1,5 @@
 // join: the shards of several data sets as one data set.
-#include "convert/join.hpp"
+#include "convert/revise/join.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,9 +11,9 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
-#include "convert/claim.hpp"
+#include "convert/publish/claim.hpp"
 #include "shardctl/commands.hpp"
-#include "shardctl/source.hpp"
+#include "shardctl/dataset/source.hpp"
 
 namespace shard::ctl {
 

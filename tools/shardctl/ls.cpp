@@ -13,11 +13,11 @@
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 #include "shardctl/commands.hpp"
-#include "shardctl/damage.hpp"
-#include "shardctl/files.hpp"
-#include "shardctl/json_text.hpp"
-#include "shardctl/labels.hpp"
-#include "shardctl/source.hpp"
+#include "shardctl/dataset/damage.hpp"
+#include "shardctl/dataset/files.hpp"
+#include "shardctl/dataset/json_text.hpp"
+#include "shardctl/dataset/labels.hpp"
+#include "shardctl/dataset/source.hpp"
 
 namespace shard::ctl {
 namespace {

@@ -6,17 +6,17 @@
 #include <iterator>
 #include <optional>
 
-#include "base/parallel.hpp"
+#include "base/system/parallel.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "shard/remote.hpp"
-#include "shardctl/augmented.hpp"
 #include "shardctl/commands.hpp"
-#include "shardctl/damage.hpp"
+#include "shardctl/dataset/damage.hpp"
+#include "shardctl/dataset/files.hpp"
+#include "shardctl/draw/augmented.hpp"
+#include "shardctl/draw/overlay.hpp"
 #include "shardctl/duplicates/find.hpp"
-#include "shardctl/files.hpp"
-#include "shardctl/overlay.hpp"
 #include "shardctl/page/describe.hpp"
 #include "shardctl/page/document.hpp"
 #include "shardctl/page/new_folder.hpp"

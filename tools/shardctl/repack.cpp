@@ -8,20 +8,20 @@
 #include <optional>
 #include <system_error>
 
-#include "base/file.hpp"
-#include "base/parallel.hpp"
-#include "base/publish.hpp"
-#include "base/quote.hpp"
+#include "base/files/file.hpp"
+#include "base/files/publish.hpp"
+#include "base/system/parallel.hpp"
+#include "base/text/quote.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
-#include "convert/recorded.hpp"
-#include "convert/tables.hpp"
+#include "convert/plan/recorded.hpp"
+#include "convert/publish/tables.hpp"
 #include "shard/error.hpp"
 #include "shard/remote.hpp"
 #include "shardctl/commands.hpp"
-#include "shardctl/files.hpp"
-#include "shardctl/source.hpp"
+#include "shardctl/dataset/files.hpp"
+#include "shardctl/dataset/source.hpp"
 
 namespace shard::ctl {
 namespace {

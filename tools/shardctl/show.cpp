@@ -9,19 +9,19 @@
 #include <set>
 #include <string_view>
 
-#include "base/quote.hpp"
+#include "base/text/quote.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
 #include "shard/error.hpp"
 #include "shard/image/preprocess.hpp"
-#include "shardctl/augmented.hpp"
 #include "shardctl/commands.hpp"
-#include "shardctl/damage.hpp"
-#include "shardctl/font.hpp"
-#include "shardctl/labels.hpp"
-#include "shardctl/overlay.hpp"
-#include "shardctl/pixels.hpp"
-#include "shardctl/source.hpp"
+#include "shardctl/dataset/damage.hpp"
+#include "shardctl/dataset/labels.hpp"
+#include "shardctl/dataset/source.hpp"
+#include "shardctl/draw/augmented.hpp"
+#include "shardctl/draw/font.hpp"
+#include "shardctl/draw/overlay.hpp"
+#include "shardctl/draw/pixels.hpp"
 
 namespace shard::ctl {
 namespace {

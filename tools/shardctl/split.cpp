@@ -7,14 +7,14 @@
 #include <numeric>
 #include <set>
 
-#include "base/quote.hpp"
+#include "base/text/quote.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
 #include "shard/error.hpp"
 #include "shard/selection.hpp"
 #include "shardctl/commands.hpp"
-#include "shardctl/json_text.hpp"
-#include "shardctl/source.hpp"
+#include "shardctl/dataset/json_text.hpp"
+#include "shardctl/dataset/source.hpp"
 
 namespace shard::ctl {
 namespace {

@@ -10,22 +10,22 @@
 #include <system_error>
 #include <vector>
 
-#include "base/parallel.hpp"
-#include "base/quote.hpp"
+#include "base/system/parallel.hpp"
+#include "base/text/quote.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
-#include "convert/input_file.hpp"
-#include "convert/scan.hpp"
+#include "convert/sources/input_file.hpp"
+#include "convert/sources/scan.hpp"
 #include "shard/codec.hpp"
 #include "shard/error.hpp"
 #include "shard/image/preprocess.hpp"
 #include "shard/packed_format.hpp"
 #include "shardctl/commands.hpp"
-#include "shardctl/damage.hpp"
-#include "shardctl/json_text.hpp"
-#include "shardctl/pixels.hpp"
-#include "shardctl/source.hpp"
+#include "shardctl/dataset/damage.hpp"
+#include "shardctl/dataset/json_text.hpp"
+#include "shardctl/dataset/source.hpp"
+#include "shardctl/draw/pixels.hpp"
 
 namespace shard::ctl {
 namespace {

@@ -6,24 +6,24 @@
 #include <set>
 #include <system_error>
 
-#include "base/file.hpp"
-#include "base/parallel.hpp"
-#include "base/quote.hpp"
-#include "base/stopwatch.hpp"
+#include "base/files/file.hpp"
+#include "base/system/parallel.hpp"
+#include "base/system/stopwatch.hpp"
+#include "base/text/quote.hpp"
 #include "cli/flags.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
-#include "convert/recorded.hpp"
-#include "convert/tables.hpp"
-#include "convert/verify_tables.hpp"
+#include "convert/plan/recorded.hpp"
+#include "convert/publish/tables.hpp"
+#include "convert/publish/verify_tables.hpp"
 #include "shard/keys.hpp"
 #include "shard/remote.hpp"
 #include "shard/verify.hpp"
 #include "shardctl/commands.hpp"
-#include "shardctl/files.hpp"
-#include "shardctl/json_text.hpp"
-#include "shardctl/source.hpp"
+#include "shardctl/dataset/files.hpp"
+#include "shardctl/dataset/json_text.hpp"
+#include "shardctl/dataset/source.hpp"
 
 namespace shard::ctl {
 namespace {

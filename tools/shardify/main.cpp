@@ -17,7 +17,7 @@
 #include <system_error>
 #include <thread>
 
-#include "base/stopwatch.hpp"
+#include "base/system/stopwatch.hpp"
 #include "cli/flags.hpp"
 #include "cli/output.hpp"
 #include "cli/pace.hpp"

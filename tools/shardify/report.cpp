@@ -7,12 +7,12 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "base/quote.hpp"
+#include "base/text/quote.hpp"
 #include "cli/flags.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
-#include "convert/claim.hpp"
-#include "convert/recorded.hpp"
+#include "convert/plan/recorded.hpp"
+#include "convert/publish/claim.hpp"
 #include "shard/keys.hpp"
 
 namespace shard::shardify {

@@ -4,10 +4,10 @@
 
 #include <fmt/core.h>
 
-#include "base/file.hpp"
-#include "base/parallel.hpp"
-#include "base/quote.hpp"
-#include "convert/text_options.hpp"
+#include "base/files/file.hpp"
+#include "base/system/parallel.hpp"
+#include "base/text/quote.hpp"
+#include "convert/plan/text_options.hpp"
 #include "limits/pure_decode.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"

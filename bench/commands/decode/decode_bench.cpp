@@ -8,9 +8,9 @@
 
 #include <fmt/core.h>
 
-#include "base/parallel.hpp"
-#include "convert/decoding.hpp"
-#include "convert/text_options.hpp"
+#include "base/system/parallel.hpp"
+#include "convert/plan/decoding.hpp"
+#include "convert/plan/text_options.hpp"
 #include "harness/measure.hpp"
 #include "limits/pure_decode.hpp"
 #include "shard/dtype.hpp"

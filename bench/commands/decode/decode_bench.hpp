@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/parallel.hpp"
+#include "base/system/parallel.hpp"
 #include "data/photo_set.hpp"
 #include "feeds/batch_pipeline.hpp"
 #include "shard/image/preprocess.hpp"

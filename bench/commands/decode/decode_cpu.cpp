@@ -4,7 +4,7 @@
 #include <fmt/core.h>
 
 #include "commands/decode/decode_bench.hpp"
-#include "convert/decoding.hpp"
+#include "convert/plan/decoding.hpp"
 #include "feeds/row_makers.hpp"
 
 namespace shard::bench {

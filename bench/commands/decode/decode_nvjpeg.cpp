@@ -8,12 +8,12 @@
 
 #include <fmt/core.h>
 
-#include "base/parallel.hpp"
-#include "base/thread_pool.hpp"
+#include "base/system/parallel.hpp"
+#include "base/system/thread_pool.hpp"
 #include "commands/decode/decode_bench.hpp"
 #include "commands/decode/decode_resize.hpp"
 #include "commands/decode/nvjpeg_library.hpp"
-#include "convert/input_file.hpp"
+#include "convert/sources/input_file.hpp"
 #include "harness/interrupt.hpp"
 #include "harness/measure.hpp"
 #include "shard/error.hpp"

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "base/quote.hpp"
+#include "base/text/quote.hpp"
 #include "commands.hpp"
 #include "report/section.hpp"
 

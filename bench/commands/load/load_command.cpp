@@ -2,9 +2,9 @@
 #include <string>
 #include <vector>
 
-#include "base/cpu_count.hpp"
-#include "base/mix64.hpp"
-#include "base/stopwatch.hpp"
+#include "base/digest/mix64.hpp"
+#include "base/system/cpu_count.hpp"
+#include "base/system/stopwatch.hpp"
 #include "commands.hpp"
 #include "commands/load/load_bench.hpp"
 #include "data/load_data.hpp"

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "base/parallel.hpp"
+#include "base/system/parallel.hpp"
 #include "commands.hpp"
 #include "commands/matmul/matmul_bench.hpp"
 #include "harness/interrupt.hpp"

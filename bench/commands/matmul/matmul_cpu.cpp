@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-#include "base/stopwatch.hpp"
+#include "base/system/stopwatch.hpp"
 #include "commands/matmul/matmul_bench.hpp"
 #include "commands/matmul/peak_flops.hpp"
 #include "harness/shared_library.hpp"

@@ -10,7 +10,7 @@
 
 #include <fmt/core.h>
 
-#include "base/stopwatch.hpp"
+#include "base/system/stopwatch.hpp"
 #include "commands/matmul/matmul_bench.hpp"
 #include "harness/shared_library.hpp"
 #include "shard/dtype.hpp"

@@ -3,8 +3,8 @@
 #include <atomic>
 #include <vector>
 
-#include "base/parallel.hpp"
-#include "base/stopwatch.hpp"
+#include "base/system/parallel.hpp"
+#include "base/system/stopwatch.hpp"
 
 // Vectors of unknown length cannot lie in arrays; such CPUs have fixed ones as well.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)

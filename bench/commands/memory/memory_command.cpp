@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "base/system_memory.hpp"
+#include "base/system/system_memory.hpp"
 #include "commands.hpp"
 #include "commands/memory/memory_bench.hpp"
 #include "feeds/loader_arguments.hpp"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/parallel.hpp"
+#include "base/system/parallel.hpp"
 #include "commands/matmul/matmul_bench.hpp"
 #include "feeds/tier_data.hpp"
 #include "shard/loader/loader.hpp"

@@ -9,7 +9,7 @@
 
 #include <fmt/core.h>
 
-#include "base/thread_pool.hpp"
+#include "base/system/thread_pool.hpp"
 #include "commands/pipeline/pipeline_bench.hpp"
 #include "feeds/row_makers.hpp"
 #include "feeds/sample_reference.hpp"

@@ -9,7 +9,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include "base/quote.hpp"
+#include "base/text/quote.hpp"
 #include "report/section.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"

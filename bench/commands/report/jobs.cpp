@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "commands/convert/convert_bench.hpp"
-#include "convert/scan.hpp"
+#include "convert/sources/scan.hpp"
 #include "data/synth.hpp"
 #include "harness/measure.hpp"
 #include "shard/convert/convert.hpp"

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "base/quote.hpp"
-#include "base/stopwatch.hpp"
+#include "base/system/stopwatch.hpp"
+#include "base/text/quote.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"

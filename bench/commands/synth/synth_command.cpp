@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include "base/quote.hpp"
+#include "base/text/quote.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"

@@ -12,7 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/parallel.hpp"
+#include "base/system/parallel.hpp"
 #include "feeds/tier_data.hpp"
 #include "harness/throttle.hpp"
 #include "shard/loader/loader.hpp"

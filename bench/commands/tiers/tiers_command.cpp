@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "base/quote.hpp"
+#include "base/text/quote.hpp"
 #include "commands.hpp"
 #include "commands/tiers/tiers_bench.hpp"
 #include "feeds/loader_arguments.hpp"

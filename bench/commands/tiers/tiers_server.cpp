@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "base/quote.hpp"
+#include "base/text/quote.hpp"
 #include "commands/tiers/tiers_bench.hpp"
 #include "commands/tiers/tiers_runs.hpp"
 #include "harness/temp_folder.hpp"

@@ -4,12 +4,12 @@
 
 #include <fmt/core.h>
 
-#include "base/parallel.hpp"
+#include "base/system/parallel.hpp"
 #include "commands/load/load_bench.hpp"
 #include "commands/tiers/tiers_bench.hpp"
 #include "commands/tiers/tiers_runs.hpp"
-#include "convert/input_file.hpp"
-#include "convert/recorded.hpp"
+#include "convert/plan/recorded.hpp"
+#include "convert/sources/input_file.hpp"
 #include "feeds/batch_pipeline.hpp"
 #include "feeds/row_makers.hpp"
 #include "feeds/sample_reference.hpp"

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "base/quote.hpp"
-#include "base/stopwatch.hpp"
-#include "convert/text_options.hpp"
+#include "base/system/stopwatch.hpp"
+#include "base/text/quote.hpp"
+#include "convert/plan/text_options.hpp"
 #include "data/photo.hpp"
 #include "harness/measure.hpp"
 

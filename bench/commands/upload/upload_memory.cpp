@@ -12,8 +12,8 @@
 
 #include <fmt/core.h>
 
-#include "base/file_io.hpp"
-#include "base/quote.hpp"
+#include "base/files/file_io.hpp"
+#include "base/text/quote.hpp"
 #include "commands/upload/upload_bench.hpp"
 #include "data/random.hpp"
 #include "shard/error.hpp"

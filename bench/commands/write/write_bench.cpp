@@ -9,9 +9,9 @@
 
 #include <fmt/core.h>
 
-#include "base/file_io.hpp"
-#include "base/parallel.hpp"
-#include "base/quote.hpp"
+#include "base/files/file_io.hpp"
+#include "base/system/parallel.hpp"
+#include "base/text/quote.hpp"
 #include "harness/measure.hpp"
 #include "harness/temp_folder.hpp"
 #include "shard/error.hpp"

@@ -2,7 +2,7 @@
 #include <memory>
 #include <string>
 
-#include "base/quote.hpp"
+#include "base/text/quote.hpp"
 #include "cli/text.hpp"
 #include "commands.hpp"
 #include "commands/write/write_bench.hpp"

@@ -11,9 +11,9 @@
 
 #include <fmt/core.h>
 
-#include "base/file_io.hpp"
-#include "base/guarded_read.hpp"
-#include "base/quote.hpp"
+#include "base/files/file_io.hpp"
+#include "base/system/guarded_read.hpp"
+#include "base/text/quote.hpp"
 #include "data/random.hpp"
 #include "harness/measure.hpp"
 #include "shard/error.hpp"

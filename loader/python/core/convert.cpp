@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "common.hpp"
-#include "convert/text_options.hpp"
+#include "convert/plan/text_options.hpp"
 #include "shard/convert/class_names.hpp"
 #include "shard/convert/work_plan.hpp"
 #include "shard/error.hpp"

@@ -13,8 +13,8 @@
 #include <new>
 #include <thread>
 
-#include "base/cpu_count.hpp"
-#include "convert/verify_tables.hpp"
+#include "base/system/cpu_count.hpp"
+#include "convert/publish/verify_tables.hpp"
 #include "shard/error.hpp"
 #include "shard/verify.hpp"
 #include "tensor.hpp"

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "augment.hpp"
-#include "base/cpu_count.hpp"
+#include "base/system/cpu_count.hpp"
 #include "dataset.hpp"
 #include "lease.hpp"
 #include "options.hpp"

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "base/checksum.hpp"
-#include "base/quote.hpp"
+#include "base/digest/checksum.hpp"
+#include "base/text/quote.hpp"
 #include "codec/stored_form.hpp"
 #include "shard/error.hpp"
 #include "shard/packed_format.hpp"

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "base/checksum.hpp"
-#include "base/quote.hpp"
-#include "sample_errors.hpp"
+#include "base/digest/checksum.hpp"
+#include "base/text/quote.hpp"
 #include "shard/error.hpp"
+#include "slot/sample_errors.hpp"
 
 namespace shard {
 

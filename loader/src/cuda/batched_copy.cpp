@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/quote.hpp"
+#include "base/text/quote.hpp"
 #include "cuda/context.hpp"
 #include "cuda/driver.hpp"
 #include "shard/error.hpp"

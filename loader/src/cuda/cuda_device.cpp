@@ -14,8 +14,8 @@
 #include "cuda/context.hpp"
 #include "cuda/cuda_stream.hpp"
 #include "cuda/events.hpp"
+#include "cuda/kernels/transform.hpp"
 #include "cuda/registration.hpp"
-#include "cuda/transform.hpp"
 #include "shard/error.hpp"
 
 namespace shard {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "cuda/blocks.hpp"
-#include "cuda/targets.hpp"
-#include "cuda/transform.hpp"
+#include "cuda/kernels/targets.hpp"
+#include "cuda/kernels/transform.hpp"
 
 namespace shard {
 

@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <new>
 
-#include "base/quote.hpp"
-#include "base/streaming_copy.hpp"
-#include "base/thread_pool.hpp"
+#include "base/system/streaming_copy.hpp"
+#include "base/system/thread_pool.hpp"
+#include "base/text/quote.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/device.hpp"
 #include "transform/augment/mix.hpp"

@@ -7,8 +7,8 @@
 #include <string>
 #include <system_error>
 
-#include "base/file_io.hpp"
-#include "base/quote.hpp"
+#include "base/files/file_io.hpp"
+#include "base/text/quote.hpp"
 #include "shard/error.hpp"
 
 namespace shard {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "base/mix64.hpp"
+#include "base/digest/mix64.hpp"
 
 namespace shard {
 

@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/checksum.hpp"
-#include "base/quote.hpp"
+#include "base/digest/checksum.hpp"
+#include "base/text/quote.hpp"
 #include "order/epoch_key.hpp"
 #include "order/members.hpp"
 #include "order/shares.hpp"

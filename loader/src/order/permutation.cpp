@@ -2,7 +2,7 @@
 #include <array>
 #include <bit>
 
-#include "base/mix64.hpp"
+#include "base/digest/mix64.hpp"
 #include "order/epoch_key.hpp"
 #include "shard/loader/order.hpp"
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/mix64.hpp"
+#include "base/digest/mix64.hpp"
 #include "order/epoch_key.hpp"
 #include "order/quotas.hpp"
 #include "shard/loader/order.hpp"

@@ -3,11 +3,11 @@
 #include <charconv>
 #include <string_view>
 
-#include "base/checksum.hpp"
-#include "base/quote.hpp"
+#include "base/digest/checksum.hpp"
+#include "base/text/quote.hpp"
+#include "fields/view_text.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/order.hpp"
-#include "view_text.hpp"
 
 namespace shard {
 

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <utility>
 
-#include "base/checksum.hpp"
+#include "base/digest/checksum.hpp"
 #include "order/epoch_key.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/sampling.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "codec/stored_form.hpp"
-#include "format/normalization_check.hpp"
+#include "format/shard/normalization_check.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/transform.hpp"

@@ -12,13 +12,13 @@
 #include <system_error>
 #include <vector>
 
-#include "base/quote.hpp"
-#include "base/stopwatch.hpp"
+#include "base/system/stopwatch.hpp"
+#include "base/text/quote.hpp"
 #include "direct/direct_alignment.hpp"
 #include "direct/direct_files.hpp"
-#include "sample_errors.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/direct_reads.hpp"
+#include "slot/sample_errors.hpp"
 #include "transport/sample_io.hpp"
 #include "transport/transport.hpp"
 

@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/stopwatch.hpp"
-#include "sample_errors.hpp"
+#include "base/system/stopwatch.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/pieces.hpp"
+#include "slot/sample_errors.hpp"
 #include "transport/registered_shards.hpp"
 #include "transport/sample_io.hpp"
 #include "transport/staging_ring.hpp"

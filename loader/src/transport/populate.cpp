@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <system_error>
 
-#include "base/quote.hpp"
-#include "sample_errors.hpp"
+#include "base/text/quote.hpp"
 #include "shard/error.hpp"
+#include "slot/sample_errors.hpp"
 
 namespace shard {
 

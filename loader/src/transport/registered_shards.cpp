@@ -7,8 +7,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/stopwatch.hpp"
-#include "base/thread_name.hpp"
+#include "base/system/stopwatch.hpp"
+#include "base/system/thread_name.hpp"
 #include "shard/error.hpp"
 #include "transport/populate.hpp"
 

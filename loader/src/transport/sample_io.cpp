@@ -4,11 +4,11 @@
 
 #include <cstring>
 
-#include "base/checksum.hpp"
-#include "base/guarded_read.hpp"
-#include "base/streaming_copy.hpp"
-#include "sample_errors.hpp"
+#include "base/digest/checksum.hpp"
+#include "base/system/guarded_read.hpp"
+#include "base/system/streaming_copy.hpp"
 #include "shard/error.hpp"
+#include "slot/sample_errors.hpp"
 
 namespace shard {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "codec/stored_form.hpp"
-#include "slot.hpp"
+#include "slot/slot.hpp"
 
 namespace shard {
 

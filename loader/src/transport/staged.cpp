@@ -6,12 +6,12 @@
 #include <memory>
 #include <vector>
 
-#include "base/stopwatch.hpp"
-#include "sample_errors.hpp"
+#include "base/system/stopwatch.hpp"
+#include "fields/views.hpp"
+#include "slot/sample_errors.hpp"
 #include "transport/sample_io.hpp"
 #include "transport/staging_ring.hpp"
 #include "transport/transport.hpp"
-#include "views.hpp"
 
 namespace shard {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/guarded_read.hpp"
+#include "base/system/guarded_read.hpp"
 
 namespace shard {
 

@@ -11,10 +11,10 @@
 #include <memory>
 #include <vector>
 
-#include "base/stopwatch.hpp"
-#include "base/thread_pool.hpp"
-#include "memory_plan.hpp"
+#include "base/system/stopwatch.hpp"
+#include "base/system/thread_pool.hpp"
 #include "shard/loader/device.hpp"
+#include "transport/memory_plan.hpp"
 
 namespace shard {
 

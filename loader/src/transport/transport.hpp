@@ -9,15 +9,15 @@
 #include <span>
 #include <string>
 
-#include "base/system_memory.hpp"
-#include "base/thread_pool.hpp"
+#include "base/system/system_memory.hpp"
+#include "base/system/thread_pool.hpp"
 #include "codec/stored_form.hpp"
-#include "memory_plan.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/direct_reads.hpp"
 #include "shard/loader/loader.hpp"
-#include "slot.hpp"
+#include "slot/slot.hpp"
 #include "transport/choose.hpp"
+#include "transport/memory_plan.hpp"
 
 namespace shard {
 

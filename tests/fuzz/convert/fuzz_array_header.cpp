@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "convert/array.hpp"
+#include "convert/archives/array.hpp"
 #include "shard/image/wide.hpp"
 
 namespace {

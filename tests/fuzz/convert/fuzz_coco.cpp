@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "convert/coco_parse.hpp"
+#include "convert/annotations/coco_parse.hpp"
 #include "shard/error.hpp"
 
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "convert/label_file.hpp"
+#include "convert/annotations/label_file.hpp"
 #include "shard/error.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -4,11 +4,11 @@
 #include <string_view>
 #include <vector>
 
-#include "convert/column_table.hpp"
-#include "convert/csv.hpp"
-#include "convert/json_fields.hpp"
-#include "convert/label_column.hpp"
-#include "convert/number_text.hpp"
+#include "convert/annotations/csv.hpp"
+#include "convert/annotations/json_fields.hpp"
+#include "convert/annotations/label_column.hpp"
+#include "convert/sources/column_table.hpp"
+#include "convert/sources/number_text.hpp"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "convert/tar.hpp"
+#include "convert/archives/tar.hpp"
 
 namespace {
 

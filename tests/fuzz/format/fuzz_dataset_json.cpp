@@ -2,8 +2,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "base/checksum.hpp"
-#include "format/dataset_json.hpp"
+#include "base/digest/checksum.hpp"
+#include "format/dataset/dataset_json.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
 

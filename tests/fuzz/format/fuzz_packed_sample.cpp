@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "format/packed_frame.hpp"
+#include "format/codec/packed_frame.hpp"
 #include "shard/error.hpp"
 
 namespace {

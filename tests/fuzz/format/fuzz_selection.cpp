@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "base/checksum.hpp"
-#include "format/selection_file.hpp"
+#include "base/digest/checksum.hpp"
+#include "format/dataset/selection_file.hpp"
 #include "shard/error.hpp"
 
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/bytes.hpp"
-#include "base/checksum.hpp"
-#include "format/shard_profile.hpp"
+#include "base/digest/checksum.hpp"
+#include "format/shard/shard_profile.hpp"
 #include "memory_file.hpp"
 #include "shard/error.hpp"
 #include "shard/shard_reader.hpp"

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "image/jpeg.hpp"
+#include "image/codecs/jpeg.hpp"
 #include "shard/error.hpp"
 
 namespace {

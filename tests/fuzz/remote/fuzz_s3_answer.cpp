@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "remote/s3_answer.hpp"
+#include "remote/s3/s3_answer.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace shard;

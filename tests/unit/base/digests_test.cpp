@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/bytes.hpp"
-#include "base/md5.hpp"
-#include "base/sha256.hpp"
+#include "base/digest/md5.hpp"
+#include "base/digest/sha256.hpp"
 
 namespace shard {
 namespace {

@@ -1,5 +1,5 @@
 // The JSON reader against an independent one, on documents and on their mutations.
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,9 +8,9 @@
 #include <map>
 #include <string>
 
-#include "base/cgroup.hpp"
-#include "base/cpu_count.hpp"
-#include "base/system_memory.hpp"
+#include "base/system/cgroup.hpp"
+#include "base/system/cpu_count.hpp"
+#include "base/system/system_memory.hpp"
 #include "temp_dir.hpp"
 
 namespace shard::testing {

@@ -1,5 +1,5 @@
 // How messages show paths, keys and text from files.
-#include "base/quote.hpp"
+#include "base/text/quote.hpp"
 
 #include <gtest/gtest.h>
 

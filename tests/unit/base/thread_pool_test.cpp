@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "base/thread_pool.hpp"
+#include "base/system/thread_pool.hpp"
 
 namespace shard {
 namespace {

@@ -1,6 +1,6 @@
-#include "convert/array.hpp"
-#include "convert/input_file.hpp"
-#include "convert/scan.hpp"
+#include "convert/archives/array.hpp"
+#include "convert/sources/input_file.hpp"
+#include "convert/sources/scan.hpp"
 #include "temp_dir.hpp"
 
 #include <gtest/gtest.h>

@@ -13,13 +13,13 @@
 #include <functional>
 #include <set>
 
-#include "convert/folder_lock.hpp"
-#include "convert/input_table.hpp"
-#include "convert/journal.hpp"
-#include "convert/plan.hpp"
-#include "convert/rank.hpp"
-#include "convert/recorded.hpp"
-#include "convert/text_options.hpp"
+#include "convert/plan/plan.hpp"
+#include "convert/plan/rank.hpp"
+#include "convert/plan/recorded.hpp"
+#include "convert/plan/text_options.hpp"
+#include "convert/publish/folder_lock.hpp"
+#include "convert/publish/input_table.hpp"
+#include "convert/publish/journal.hpp"
 #include "expect_error.hpp"
 #include "shard/convert/convert.hpp"
 #include "shard/error.hpp"

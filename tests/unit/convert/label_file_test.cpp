@@ -1,5 +1,5 @@
 // Files with the objects of one image, as YOLO and Pascal VOC write them.
-#include "convert/label_file.hpp"
+#include "convert/annotations/label_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // list_tar: archives of GNU tar in all its formats, and hostile ones.
-#include "convert/tar.hpp"
+#include "convert/archives/tar.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "convert/input_file.hpp"
-#include "convert/scan.hpp"
+#include "convert/sources/input_file.hpp"
+#include "convert/sources/scan.hpp"
 #include "expect_error.hpp"
 #include "rounds.hpp"
 #include "temp_dir.hpp"

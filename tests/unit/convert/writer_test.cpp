@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "convert/key_set.hpp"
+#include "convert/plan/key_set.hpp"
 #include "expect_error.hpp"
 #include "idle_threads.hpp"
 #include "shard/convert/convert.hpp"

@@ -1,4 +1,4 @@
-#include "format/arrival_proof.hpp"
+#include "format/shard/arrival_proof.hpp"
 
 #include <gtest/gtest.h>
 

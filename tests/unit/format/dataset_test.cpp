@@ -11,7 +11,7 @@
 #include <new>
 #include <thread>
 
-#include "base/checksum.hpp"
+#include "base/digest/checksum.hpp"
 #include "dataset_text.hpp"
 #include "expect_error.hpp"
 #include "rounds.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "base/checksum.hpp"
+#include "base/digest/checksum.hpp"
 #include "expect_error.hpp"
 #include "packed_support.hpp"
 

@@ -5,9 +5,9 @@
 #include <functional>
 
 #include "base/bytes.hpp"
-#include "base/checksum.hpp"
+#include "base/digest/checksum.hpp"
 #include "expect_error.hpp"
-#include "format/shard_profile.hpp"
+#include "format/shard/shard_profile.hpp"
 #include "golden_cases.hpp"
 #include "memory_file.hpp"
 #include "shard_samples.hpp"

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "expect_error.hpp"
-#include "format/codec_filter.hpp"
+#include "format/codec/codec_filter.hpp"
 #include "golden_cases.hpp"
 #include "shard/dataset.hpp"
 #include "shard_samples.hpp"

@@ -11,9 +11,9 @@
 #include <set>
 #include <span>
 
-#include "base/checksum.hpp"
+#include "base/digest/checksum.hpp"
 #include "expect_error.hpp"
-#include "format/sample_set.hpp"
+#include "format/dataset/sample_set.hpp"
 #include "rounds.hpp"
 #include "shard/dataset.hpp"
 #include "shard_samples.hpp"

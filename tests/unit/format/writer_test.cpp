@@ -14,9 +14,9 @@
 #include <set>
 #include <vector>
 
-#include "base/file.hpp"
-#include "base/publish.hpp"
-#include "base/temp_file.hpp"
+#include "base/files/file.hpp"
+#include "base/files/publish.hpp"
+#include "base/files/temp_file.hpp"
 #include "expect_error.hpp"
 #include "rounds.hpp"
 #include "shard/dataset.hpp"

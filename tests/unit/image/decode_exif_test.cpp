@@ -3,7 +3,7 @@
 #include <random>
 
 #include "golden_images.hpp"
-#include "image/exif.hpp"
+#include "image/metadata/exif.hpp"
 
 namespace shard::testing {
 namespace {

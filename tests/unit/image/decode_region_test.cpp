@@ -4,7 +4,7 @@
 #include <random>
 
 #include "golden_images.hpp"
-#include "image/jpeg.hpp"
+#include "image/codecs/jpeg.hpp"
 #include "shard/error.hpp"
 
 namespace shard::testing {

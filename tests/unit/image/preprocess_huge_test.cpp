@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "expect_error.hpp"
-#include "image/limits.hpp"
-#include "image/resample_huge.hpp"
+#include "image/pixels/limits.hpp"
+#include "image/resample/resample_huge.hpp"
 #include "preprocess_support.hpp"
 
 namespace shard::testing {

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "base/simd_targets.hpp"
-#include "image/normalize.hpp"
+#include "base/system/simd_targets.hpp"
+#include "image/preprocess/normalize.hpp"
 #include "preprocess_support.hpp"
 
 namespace shard::testing {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/simd_targets.hpp"
+#include "base/system/simd_targets.hpp"
 #include "expect_error.hpp"
 #include "random_program.hpp"
 #include "shard/loader/augment.hpp"

@@ -13,7 +13,7 @@
 #include <fstream>
 #include <vector>
 
-#include "base/thread_pool.hpp"
+#include "base/system/thread_pool.hpp"
 #include "base/unique_handle.hpp"
 #include "direct/direct_alignment.hpp"
 #include "expect_error.hpp"

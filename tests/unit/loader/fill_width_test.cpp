@@ -1,5 +1,5 @@
 // FillWidth on lines whose rate is known.
-#include "fill_width.hpp"
+#include "prefetch/fill_width.hpp"
 
 #include <gtest/gtest.h>
 

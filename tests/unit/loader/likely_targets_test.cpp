@@ -1,4 +1,4 @@
-#include "likely_targets.hpp"
+#include "engine/likely_targets.hpp"
 
 #include <gtest/gtest.h>
 

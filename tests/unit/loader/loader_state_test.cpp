@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "expect_error.hpp"
+#include "fields/view_text.hpp"
 #include "shard/loader/order.hpp"
-#include "view_text.hpp"
 
 namespace shard {
 namespace {

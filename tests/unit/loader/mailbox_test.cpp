@@ -1,5 +1,5 @@
 // What a loader asks of its feeder arrives once, and in order.
-#include "mailbox.hpp"
+#include "engine/mailbox.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // plan_memory(): figures stated by hand, and what a loader then counts.
-#include "memory_plan.hpp"
+#include "transport/memory_plan.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-#include "base/mix64.hpp"
+#include "base/digest/mix64.hpp"
 #include "chi_square.hpp"
 #include "rounds.hpp"
 #include "shard/loader/order.hpp"

@@ -1,5 +1,5 @@
 // The states of a slot: who gets it next, and what ends every wait.
-#include "ring.hpp"
+#include "slot/ring.hpp"
 
 #include <gtest/gtest.h>
 

@@ -11,8 +11,8 @@
 #include <set>
 #include <vector>
 
-#include "fill_width.hpp"
-#include "shard_schedule.hpp"
+#include "prefetch/fill_width.hpp"
+#include "prefetch/shard_schedule.hpp"
 
 namespace shard {
 namespace {

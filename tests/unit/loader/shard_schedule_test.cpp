@@ -1,4 +1,4 @@
-#include "shard_schedule.hpp"
+#include "prefetch/shard_schedule.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "base/thread_pool.hpp"
+#include "base/system/thread_pool.hpp"
 #include "loader_fixture.hpp"
 #include "step_device.hpp"
 #include "transport/staging_plan.hpp"

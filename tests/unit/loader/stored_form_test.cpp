@@ -7,11 +7,11 @@
 #include <optional>
 #include <vector>
 
-#include "base/checksum.hpp"
+#include "base/digest/checksum.hpp"
 #include "expect_error.hpp"
 #include "loader_fixture.hpp"
+#include "slot/verdict.hpp"
 #include "transport/sample_io.hpp"
-#include "verdict.hpp"
 
 namespace shard::testing {
 namespace {

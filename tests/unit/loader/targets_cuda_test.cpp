@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "cuda/targets.hpp"
+#include "cuda/kernels/targets.hpp"
 #include "random_targets.hpp"
 #include "transform/targets/host_targets.hpp"
 

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "base/simd_targets.hpp"
+#include "base/system/simd_targets.hpp"
 #include "random_work.hpp"
 #include "transform/host_transform.hpp"
 #include "transform/transform_kernels.hpp"

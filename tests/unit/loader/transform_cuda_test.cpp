@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/transform.hpp"
+#include "cuda/kernels/transform.hpp"
 #include "expect_error.hpp"
 #include "random_work.hpp"
 #include "transform/host_transform.hpp"

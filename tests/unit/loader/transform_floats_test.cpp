@@ -15,7 +15,7 @@
 #include <xmmintrin.h>
 #endif
 
-#include "base/simd_targets.hpp"
+#include "base/system/simd_targets.hpp"
 #include "random_work.hpp"
 #include "reference_transform.hpp"
 #include "transform/host_transform.hpp"

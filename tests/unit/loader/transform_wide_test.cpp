@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/simd_targets.hpp"
+#include "base/system/simd_targets.hpp"
 #include "expect_error.hpp"
 #include "random_work.hpp"
 #include "reference_transform.hpp"

@@ -1,12 +1,12 @@
-#include "remote/address.hpp"
+#include "remote/http/address.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
 #include "expect_error.hpp"
-#include "remote/object_stores.hpp"
-#include "remote/remote_folder.hpp"
+#include "remote/s3/object_stores.hpp"
+#include "remote/s3/remote_folder.hpp"
 
 namespace shard {
 namespace {

@@ -1,4 +1,4 @@
-#include "remote/http_answer.hpp"
+#include "remote/http/http_answer.hpp"
 
 #include <gtest/gtest.h>
 

@@ -18,9 +18,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/file_io.hpp"
-#include "remote/shard_cache.hpp"
-#include "remote/transit_area.hpp"
+#include "base/files/file_io.hpp"
+#include "remote/cache/shard_cache.hpp"
+#include "remote/cache/transit_area.hpp"
 #include "temp_dir.hpp"
 
 namespace shard {

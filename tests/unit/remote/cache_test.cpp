@@ -1,4 +1,4 @@
-#include "remote/shard_cache.hpp"
+#include "remote/cache/shard_cache.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -18,10 +18,10 @@
 #include <thread>
 #include <vector>
 
-#include "base/file_io.hpp"
+#include "base/files/file_io.hpp"
 #include "expect_error.hpp"
-#include "remote/cache_files.hpp"
-#include "remote/cache_lock.hpp"
+#include "remote/cache/cache_files.hpp"
+#include "remote/cache/cache_lock.hpp"
 #include "temp_dir.hpp"
 
 namespace shard {

@@ -1,4 +1,4 @@
-#include "remote/certificates.hpp"
+#include "remote/http/certificates.hpp"
 
 #include <gtest/gtest.h>
 

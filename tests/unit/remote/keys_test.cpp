@@ -7,8 +7,8 @@
 
 #include "deadline.hpp"
 #include "expect_error.hpp"
-#include "remote/aws_key_sources.hpp"
-#include "remote/aws_keys.hpp"
+#include "remote/http/aws_keys.hpp"
+#include "remote/s3/credentials/aws_key_sources.hpp"
 
 namespace shard {
 namespace {

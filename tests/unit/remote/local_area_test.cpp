@@ -1,5 +1,5 @@
 // LocalArea in a child after fork(): it takes nothing from its parent.
-#include "remote/local_area.hpp"
+#include "remote/cache/local_area.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,8 +9,8 @@
 #include <array>
 #include <cstddef>
 
-#include "base/file_io.hpp"
-#include "remote/remote_folder.hpp"
+#include "base/files/file_io.hpp"
+#include "remote/s3/remote_folder.hpp"
 
 namespace shard {
 namespace {

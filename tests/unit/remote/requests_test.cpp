@@ -19,7 +19,7 @@
 #include "base/unique_handle.hpp"
 #include "deadline.hpp"
 #include "expect_error.hpp"
-#include "remote/http_client.hpp"
+#include "remote/http/http_client.hpp"
 #include "shard/remote.hpp"
 #include "tiny_server.hpp"
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "remote/object_upload.hpp"
-#include "remote/s3_answer.hpp"
+#include "remote/s3/object_upload.hpp"
+#include "remote/s3/s3_answer.hpp"
 
 namespace shard {
 namespace {

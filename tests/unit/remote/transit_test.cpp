@@ -1,4 +1,4 @@
-#include "remote/transit_area.hpp"
+#include "remote/cache/transit_area.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/file_io.hpp"
+#include "base/files/file_io.hpp"
 #include "expect_error.hpp"
 #include "temp_dir.hpp"
 

@@ -1,5 +1,5 @@
 // What shardctl shows is what a loader delivers.
-#include "shardctl/augmented.hpp"
+#include "shardctl/draw/augmented.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "expect_error.hpp"
 #include "shard/loader/loader.hpp"
 #include "shard_samples.hpp"
-#include "shardctl/operation_names.hpp"
+#include "shardctl/draw/operation_names.hpp"
 #include "temp_dir.hpp"
 
 namespace shard::ctl {

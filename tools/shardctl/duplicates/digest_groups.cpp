@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/parallel.hpp"
+#include "base/system/parallel.hpp"
 #include "shard/error.hpp"
 
 namespace shard::ctl {

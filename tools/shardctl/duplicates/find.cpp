@@ -6,14 +6,14 @@
 #include <memory>
 #include <utility>
 
-#include "base/checksum.hpp"
-#include "base/parallel.hpp"
+#include "base/digest/checksum.hpp"
+#include "base/system/parallel.hpp"
 #include "cli/text.hpp"
+#include "shardctl/draw/pixels.hpp"
 #include "shardctl/duplicates/digest_groups.hpp"
 #include "shardctl/duplicates/near_groups.hpp"
 #include "shardctl/duplicates/perceptual_hash.hpp"
 #include "shardctl/duplicates/same_bytes.hpp"
-#include "shardctl/pixels.hpp"
 
 namespace shard::ctl {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "cli/progress.hpp"
-#include "shardctl/damage.hpp"
+#include "shardctl/dataset/damage.hpp"
 #include "shardctl/duplicates/groups.hpp"
 #include "shardctl/duplicates/set_list.hpp"
 

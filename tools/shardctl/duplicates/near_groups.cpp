@@ -9,7 +9,7 @@
 #include <limits>
 #include <span>
 
-#include "base/parallel.hpp"
+#include "base/system/parallel.hpp"
 #include "shard/error.hpp"
 
 namespace shard::ctl {

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "base/publish.hpp"
+#include "base/files/publish.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
 #include "shard/keys.hpp"
-#include "shardctl/json_text.hpp"
+#include "shardctl/dataset/json_text.hpp"
 
 namespace shard::ctl {
 namespace {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "base/parallel.hpp"
+#include "base/system/parallel.hpp"
 
 namespace shard::ctl {
 namespace {

@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <system_error>
 
-#include "base/parallel.hpp"
-#include "base/quote.hpp"
+#include "base/system/parallel.hpp"
+#include "base/text/quote.hpp"
 #include "shard/error.hpp"
-#include "shardctl/labels.hpp"
+#include "shardctl/dataset/labels.hpp"
 
 namespace shard::ctl {
 namespace {

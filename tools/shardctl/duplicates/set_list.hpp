@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "shardctl/dataset/source.hpp"
 #include "shardctl/duplicates/groups.hpp"
-#include "shardctl/source.hpp"
 
 namespace shard::ctl {
 

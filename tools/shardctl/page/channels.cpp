@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/parallel.hpp"
-#include "shardctl/pixels.hpp"
+#include "base/system/parallel.hpp"
+#include "shardctl/draw/pixels.hpp"
 
 namespace shard::ctl {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "shardctl/damage.hpp"
-#include "shardctl/source.hpp"
+#include "shardctl/dataset/damage.hpp"
+#include "shardctl/dataset/source.hpp"
 
 namespace shard::ctl {
 

@@ -5,8 +5,8 @@
 #include <queue>
 #include <utility>
 
-#include "base/mix64.hpp"
-#include "shardctl/labels.hpp"
+#include "base/digest/mix64.hpp"
+#include "shardctl/dataset/labels.hpp"
 
 namespace shard::ctl {
 namespace {

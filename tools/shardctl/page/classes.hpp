@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "shardctl/source.hpp"
+#include "shardctl/dataset/source.hpp"
 
 namespace shard::ctl {
 

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "shardctl/dataset/json_text.hpp"
+#include "shardctl/dataset/source.hpp"
 #include "shardctl/duplicates/groups.hpp"
 #include "shardctl/duplicates/set_list.hpp"
-#include "shardctl/json_text.hpp"
 #include "shardctl/page/channels.hpp"
 #include "shardctl/page/classes.hpp"
 #include "shardctl/page/rejects.hpp"
-#include "shardctl/source.hpp"
 
 namespace shard::ctl {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "shardctl/json_text.hpp"
+#include "shardctl/dataset/json_text.hpp"
 
 namespace shard::ctl {
 

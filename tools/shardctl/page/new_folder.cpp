@@ -12,11 +12,11 @@
 #include <string_view>
 #include <system_error>
 
-#include "base/file_io.hpp"
-#include "base/quote.hpp"
+#include "base/files/file_io.hpp"
+#include "base/text/quote.hpp"
 #include "shard/error.hpp"
 #include "shard/remote.hpp"
-#include "shardctl/files.hpp"
+#include "shardctl/dataset/files.hpp"
 
 namespace shard::ctl {
 namespace {

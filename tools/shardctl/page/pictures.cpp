@@ -9,9 +9,9 @@
 #include <mutex>
 #include <string>
 
-#include "base/parallel.hpp"
+#include "base/system/parallel.hpp"
+#include "shardctl/draw/pixels.hpp"
 #include "shardctl/page/new_folder.hpp"
-#include "shardctl/pixels.hpp"
 
 namespace shard::ctl {
 namespace {

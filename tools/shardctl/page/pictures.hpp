@@ -8,10 +8,10 @@
 
 #include "cli/progress.hpp"
 #include "shard/image/preprocess.hpp"
-#include "shardctl/augmented.hpp"
-#include "shardctl/damage.hpp"
-#include "shardctl/overlay.hpp"
-#include "shardctl/source.hpp"
+#include "shardctl/dataset/damage.hpp"
+#include "shardctl/dataset/source.hpp"
+#include "shardctl/draw/augmented.hpp"
+#include "shardctl/draw/overlay.hpp"
 
 namespace shard::ctl {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "convert/input_table.hpp"
+#include "convert/publish/input_table.hpp"
 #include "shard/keys.hpp"
 
 namespace shard::ctl {

@@ -1,0 +1,135 @@
+// What lies beside a folder of images and gives their classes other numbers.
+#include <dirent.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+
+#include "base/text/quote.hpp"
+#include "convert/annotations/class_labels.hpp"
+#include "convert/sources/input_name.hpp"
+#include "shard/error.hpp"
+#include "shard/keys.hpp"
+#include "shard/remote.hpp"
+
+namespace shard::convert {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxClassFolders = 1'000'000;
+
+// Names that say something else than the classes that were found: the first class whose number
+// differs. Nothing if none does, or if the two have no name in common, so that the names are not
+// those of these classes.
+std::optional<std::string> difference_to(const std::vector<std::string>& names,
+                                         const std::vector<std::string>& found) {
+  std::unordered_map<std::string_view, std::uint64_t> numbers;
+  for (const std::string& name : names) numbers.emplace(name, numbers.size());
+  std::optional<std::string> first;
+  bool related = false;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto at = numbers.find(found[i]);
+    related = related || at != numbers.end();
+    if (first || (at != numbers.end() && at->second == i)) continue;
+    first = at == numbers.end()
+                ? fmt::format("{} is label {} here and not there", quoted(found[i]), i)
+                : fmt::format("{} is label {} here and {} there", quoted(found[i]), i, at->second);
+  }
+  return related ? first : std::nullopt;
+}
+
+struct CloseFolder {
+  void operator()(DIR* folder) const noexcept { ::closedir(folder); }
+};
+using OpenFolder = std::unique_ptr<DIR, CloseFolder>;
+
+// Calls `visit` for each name in a folder that is not skipped, until it returns false.
+template <class Visit>
+void each_name(const fs::path& folder, const Visit& visit) {
+  const OpenFolder open(::opendir(folder.c_str()));
+  if (!open) return;
+  while (const dirent* entry = ::readdir(open.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != ".." && !skip_by_name(name) && !visit(name)) return;
+  }
+}
+
+// The folders in a folder that have anything in them, sorted: its classes,
+// unless there are no images in some.
+std::vector<std::string> class_folders(const fs::path& folder) {
+  std::vector<std::string> found;
+  each_name(folder, [&](std::string_view name) {
+    bool used = false;
+    std::error_code error;
+    if (fs::is_directory(folder / name, error))
+      each_name(folder / name, [&](std::string_view) {
+        used = true;
+        return false;
+      });
+    if (used) found.emplace_back(name);
+    return found.size() <= kMaxClassFolders;
+  });
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// IMAGES/../train of IMAGES = .../val.
+std::optional<fs::path> training_folder(const fs::path& images) {
+  static const std::set<std::string_view> kParts{"val",  "valid", "validation", "test", "testing", "dev",
+                                                 "eval", "Val",   "Test",       "VAL",  "TEST"};
+  if (kParts.count(images.filename().native()) == 0) return std::nullopt;
+  std::error_code error;
+  for (const char* name : {"train", "training", "Train", "TRAIN"}) {
+    const fs::path beside = images.parent_path() / name;
+    if (fs::is_directory(beside, error)) return beside;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::string> class_warnings(const Options& options, const LabelTable& labels) {
+  const bool boxes = !options.coco.empty() || !options.yolo.empty() ||
+                     !options.voc.empty();  // classes.txt may be about these
+  std::error_code error;
+  if (!options.classes.empty() || labels.classes.empty() || is_remote(options.images) ||
+      !fs::is_directory(options.images, error))
+    return {};
+  fs::path images = fs::weakly_canonical(options.images, error);
+  if (error) return {};
+  std::vector<std::string> found, warnings;
+  for (const std::string& name : labels.classes) found.push_back(unescape_key(name));
+  const auto warn = [&](const fs::path& what, const std::vector<std::string>& names) {
+    const auto differs = difference_to(names, found);
+    if (differs)
+      warnings.push_back(fmt::format(
+          "{} has {} classes and these images have {}, and {}: give `classes` {} if labels must be the same "
+          "in both",
+          quoted(what), names.size(), found.size(), *differs,
+          fs::is_directory(what, error) ? "the data set made of it" : quoted(what)));
+  };
+  for (const fs::path& folder : {images, images.parent_path()}) {
+    const fs::path file = folder / "classes.txt";
+    if (boxes || !fs::is_regular_file(file, error)) continue;
+    try {
+      warn(file, names_in_file(file));
+    } catch (const Error&) {
+      continue;  // some other file
+    }
+    break;
+  }
+  if (const auto train = training_folder(images); train && options.labels.empty())
+    warn(*train, class_folders(*train));
+  return warnings;
+}
+
+}  // namespace shard::convert

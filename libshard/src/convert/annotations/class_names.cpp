@@ -1,0 +1,90 @@
+// The names of classes: a list that is given, of a file, of another data set.
+#include "shard/convert/class_names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string_view>
+#include <system_error>
+
+#include "base/bytes.hpp"
+#include "base/files/file.hpp"
+#include "base/text/quote.hpp"
+#include "base/text/utf8.hpp"
+#include "convert/annotations/class_labels.hpp"
+#include "shard/dataset.hpp"
+#include "shard/error.hpp"
+#include "shard/keys.hpp"
+#include "shard/remote.hpp"
+
+namespace shard::convert {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMaxClassFileBytes = std::uint64_t{64} << 20U;
+constexpr std::size_t kMaxClasses = 1'000'000;
+
+[[noreturn]] void refuse_names(const std::string& why) { throw Error(ErrorCode::invalid_argument, why); }
+
+}  // namespace
+
+void check_class_names(const std::vector<std::string>& classes) {
+  std::map<std::string_view, std::size_t> seen;
+  if (classes.size() > kMaxClasses)
+    refuse_names(fmt::format("`classes` has {} names: at most {}", classes.size(), kMaxClasses));
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    if (classes[i].empty()) refuse_names(fmt::format("`classes` has an empty name, for the label {}", i));
+    const auto [at, added] = seen.emplace(classes[i], i);
+    if (!added)
+      refuse_names(
+          fmt::format("`classes` has {} twice, for the labels {} and {}", quoted(classes[i]), at->second, i));
+  }
+}
+
+std::vector<std::string> names_in_file(const fs::path& path) {
+  const std::vector<std::byte> bytes = read_file(path, kMaxClassFileBytes);
+  std::vector<std::string> names;
+  std::set<std::string_view> seen;
+  std::string_view text = as_text(bytes);
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  const auto refuse = [&](const std::string& why) { refuse_names(fmt::format("{}: {}", quoted(path), why)); };
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
+    if (line.empty() && text.empty()) break;
+    if (line.empty())
+      refuse(
+          fmt::format("line {} is empty: it must be the name of class {}", names.size() + 1, names.size()));
+    if (!is_utf8(line) || line.find('\0') != std::string_view::npos)
+      refuse(fmt::format("line {} is not UTF-8 text", names.size() + 1));
+    if (!seen.insert(line).second) refuse(fmt::format("it has {} twice", quoted_excerpt(line)));
+    if (names.size() == kMaxClasses) refuse(fmt::format("more than {} names", kMaxClasses));
+    names.emplace_back(line);
+  }
+  if (names.empty()) refuse("it has no names: give one a line");
+  return names;
+}
+
+std::vector<std::string> read_class_names(const fs::path& from) {
+  std::error_code error;
+  const fs::path folder = from.filename() == kDatasetFile ? from.parent_path() / "" : from;
+  if (!is_remote(folder) && parse_dataset_path(folder).selection.empty() && !fs::is_directory(folder, error))
+    return names_in_file(from);
+  std::vector<std::string> names = Dataset::open(folder).info().classes;
+  if (names.empty())
+    refuse_names(
+        fmt::format("{} has numbers for labels and no names of classes: give another data set, or a file "
+                    "with a name a line",
+                    quoted(from)));
+  for (std::string& name : names) name = unescape_key(name);
+  return names;
+}
+
+}  // namespace shard::convert

@@ -1,0 +1,42 @@
+// The steps of a conversion that more than one kind of run takes (convert.cpp, work_plan.cpp, writer.cpp).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <vector>
+
+#include "convert/plan/plan.hpp"
+#include "convert/publish/journal.hpp"
+#include "shard/convert/convert.hpp"
+#include "shard/dataset.hpp"
+
+namespace shard::convert {
+
+PlanRecord record_of(const Plan& plan, const DatasetSpec& spec);
+// Without what the inputs say: source_digest and inputs.
+PlanRecord record_of(const DatasetSpec& spec, std::uint64_t per_shard);
+
+// Converts and publishes these shards; `missing` as for Scheduler. Adds to `summary`.
+void convert_shards(const Plan& plan, const Options& options, const PlanRecord& record, const Hooks& hooks,
+                    std::vector<std::uint64_t> todo, const std::map<std::uint64_t, ShardSummary>& missing,
+                    Summary& summary);
+
+// What a data set is when its shards are finished.
+struct Ending {
+  std::uint64_t shards = 0;
+  // source_digest empty: it is made of inputs.csv and the classes.
+  DatasetInfo info;
+  // Those that belong to no shard.
+  std::vector<Reject> rejects;
+};
+// Publishes rejects.csv and inputs.csv, then dataset.json, if every shard is finished. False: other processes
+// still have shards to convert, or one of them has just published these files.
+bool publish_dataset(const std::filesystem::path& out, const PlanRecord& record, Ending ending,
+                     Summary& summary);
+bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord& record, Summary& summary);
+
+// The totals of the data set, and the times and counts of this run.
+Summary finished(const DatasetInfo& info, const Summary& run);
+
+}  // namespace shard::convert

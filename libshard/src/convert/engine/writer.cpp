@@ -1,0 +1,333 @@
+#include "shard/convert/writer.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "base/bytes.hpp"
+#include "base/text/quote.hpp"
+#include "convert/engine/steps.hpp"
+#include "convert/engine/writer_impl.hpp"
+#include "shard/keys.hpp"
+
+namespace shard::convert {
+
+namespace {
+
+namespace fs = std::filesystem;
+using WriterClock = std::chrono::steady_clock;
+
+constexpr std::size_t kOpenShards = 2;  // one is being filled, one is being published
+constexpr std::uint64_t kQueueBytes = std::uint64_t{256} << 20U;
+constexpr std::uint64_t kRowsPerThread = 16;    // that wait in the queue
+constexpr std::uint64_t kWindowPerThread = 32;  // that a thread may be ahead of the slowest
+constexpr std::uint64_t kDefaultHeadBytes = kMaxHeadBytes / 4;
+constexpr std::uint64_t kMostByDefault = std::uint64_t{4} << 20U;
+constexpr auto kForever = std::chrono::hours(24 * 365);
+
+[[noreturn]] void refuse_twice(const WriterRow& row) {
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("the key {} was added before: each row needs a key of its own", quoted(row.key)));
+}
+
+}  // namespace
+
+std::uint64_t WriterOptions::rows_per_shard(const std::vector<ColumnSpec>& of_columns) const {
+  DatasetSpec spec;
+  spec.codec = codec;
+  spec.columns = of_columns;
+  spec.fields = image_fields;
+  const std::uint64_t head_row = head_bytes_per_sample(spec) + 1;  // with the shortest key
+  const std::uint64_t rows = per_shard(sample_spec().size_bytes());
+  const std::uint64_t most = kMaxHeadRowBytes / head_row;
+  if (rows <= most) return rows;
+  if (samples_per_shard != 0)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("`samples_per_shard` is {}, but a shard has at most {} rows of these columns, which "
+                    "take {} bytes each in its head",
+                    samples_per_shard, most, head_row - 1));
+  return std::clamp<std::uint64_t>(kDefaultHeadBytes / head_row, 1, kMostByDefault);
+}
+
+void WriterOptions::check() const {
+  const auto refuse = [](const char* member) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} is for conversions of files: a Writer is handed its rows", member));
+  };
+  if (refresh) refuse("`refresh`");
+  if (append) refuse("`append`");
+  if (claim) refuse("`claim`");
+  if (world_size != 1 || rank != 0) refuse("`world_size`");
+  if (!labels.empty()) refuse("`labels`");
+  if (!columns.empty()) refuse("`columns`");
+  if (!coco.empty() || !yolo.empty() || !voc.empty() || !box_classes.empty() || yolo_keypoints != 0)
+    refuse("`coco`, `yolo` or `voc`");
+  if (!pairs.empty()) refuse("`pairs`");
+  if (keep_channels) refuse("`channels` keep");
+  if (pages) refuse("`pages`");
+  Options files = *this;
+  files.images = "a program";
+  if (tensor) {
+    tensor->check();
+    files.shard_size_bytes = Options{}.shard_size_bytes;  // it is compared with the size of an image
+    if (samples_per_shard == 0 && shard_size_bytes < tensor->size_bytes())
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("`shard_size_bytes` {} is less than one sample of {} bytes: give a larger size",
+                              shard_size_bytes, tensor->size_bytes()));
+  }
+  files.check();
+}
+
+void WriterRow::set_label(std::int64_t label) {
+  columns.resize(std::max<std::size_t>(1, columns.size()));
+  columns.front().resize(8);
+  store_u64(columns.front(), 0, static_cast<std::uint64_t>(label));
+}
+
+Writer::Impl::Impl(const WriterOptions& given)
+    : options(given),
+      out(given.out),
+      memory(given.decode_memory_bytes != 0 ? given.decode_memory_bytes
+                                            : image::MemoryBudget::default_bytes()) {
+  options.check();
+  options.jobs = options.threads();  // asks the system, so once
+  for (std::string& name : options.classes) name = escape_key(name);
+  open_folder();
+}
+
+Writer::Impl::~Impl() {
+  {
+    std::unique_lock lock(mutex);
+    cancelled = true;
+    stop = true;
+    has_work.notify_all();
+    has_room.notify_all();
+    may_publish.notify_all();
+    no_guests.wait(lock, [&] { return guests == 0; });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+void Writer::Impl::start() {
+  if (!threads.empty() || complete) return;
+  since.restart();
+  // No signal reaches these threads: they belong to the program, and no write or fsync ends early.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, &before);
+  try {
+    for (unsigned i = 0; i < options.threads(); ++i) threads.emplace_back([this] { work(); });
+    threads.emplace_back([this] { publish_loop(); });
+  } catch (...) {  // those that were started end
+    end_all(std::current_exception());
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  throw_if_failed();
+}
+
+void Writer::Impl::fail(std::exception_ptr failed) noexcept {
+  const std::lock_guard lock(mutex);
+  end_all(std::move(failed));
+}
+
+// With mutex held.
+void Writer::Impl::end_all(std::exception_ptr failed) noexcept {
+  if (!error) error = std::move(failed);
+  stop = true;
+  has_work.notify_all();
+  has_room.notify_all();
+  may_publish.notify_all();
+}
+
+// With mutex held.
+void Writer::Impl::throw_if_failed() const {
+  if (error) std::rethrow_exception(error);
+  if (cancelled) throw Error(ErrorCode::cancelled, "interrupted");
+}
+
+// With mutex held. No more rows follow in this shard.
+void Writer::Impl::end_shard(WriterShard& shard) {
+  try {
+    for (std::uint64_t row = shard.added; row < per_shard; ++row) shard.writer.skip(row);
+  } catch (...) {
+    end_all(std::current_exception());
+    throw;
+  }
+  shard.full = true;
+  may_publish.notify_all();
+}
+
+// With mutex held. The shard that a row belongs to; null if no further one may be opened yet.
+WriterShard* Writer::Impl::shard_for(std::uint64_t key_bytes, std::uint64_t head_bytes) {
+  if (!open.empty() && !open.back()->full) {
+    WriterShard& last = *open.back();
+    if (last.added == 0 || last.head_bytes + head_bytes <= kMaxHeadRowBytes) return &last;
+    end_shard(last);
+  }
+  if (open.size() >= kOpenShards) return nullptr;
+  ShardWriterOptions shard_options{spec};
+  shard_options.may_exist = true;
+  shard_options.preallocate = false;  // the last shard ends where the rows end
+  // Keys are usually about as long as those before. If not, rows are moved when the shard is published.
+  shard_options.planned_key_bytes = std::min(last_key_bytes != 0 ? last_key_bytes : per_shard * key_bytes,
+                                             kMaxHeadRowBytes - per_shard * head_row);
+  auto writer =
+      ShardWriter::create(options.out / shard_name(next_shard), per_shard, std::move(shard_options));
+  open.push_back(std::make_unique<WriterShard>(std::move(writer), next_shard));
+  ++next_shard;
+  return open.back().get();
+}
+
+// With mutex held. The row gets its place and waits for a thread.
+void Writer::Impl::enqueue(WriterRow&& row, const std::string& key, WriterShard& shard,
+                           std::uint64_t head_bytes) {
+  WriterTask task{std::move(row), &shard, &shard.rows.emplace_back(), shard.added, added};
+  task.row.key = key;
+  const std::uint64_t bytes = bytes_of(task.row);  // as work() counts it, with the escaped key
+  ahead.push_back(false);
+  queue.push_back(std::move(task));
+  queue_bytes += bytes;
+  ++added;
+  ++shard.added;
+  shard.key_bytes += key.size();
+  shard.head_bytes += head_bytes;
+  if (shard.added == per_shard) {
+    shard.full = true;
+    last_key_bytes = shard.key_bytes;
+  }
+  has_work.notify_one();
+}
+
+std::optional<bool> Writer::Impl::try_add(WriterRow& row, std::chrono::milliseconds patience) {
+  require_own_process();
+  const auto deadline = WriterClock::now() + patience;
+  const std::string key = escape_key(row.key);
+  std::unique_lock lock(mutex);
+  const Guest guest(*this);
+  const auto require_open = [&] {
+    throw_if_failed();
+    if (ended)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("the writer is closed: {} comes too late", quoted(row.key)));
+  };
+  require_open();
+  if (done_keys.contains(key)) return false;
+  if (complete)
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: {} is finished, and rows cannot be added to it",
+                                                         quoted(row.key), quoted(out)));
+  if (!declared) throw Error(ErrorCode::invalid_argument, "the columns are not declared");
+  check(row);
+  if (keys.contains(key)) refuse_twice(row);
+  const std::uint64_t head_bytes = head_bytes_of(row, key);
+  start();
+  const std::uint64_t bytes = bytes_of(row);
+  WriterShard* shard = nullptr;
+  const auto room = [&] {
+    if (stop || ended) return true;
+    if (added - handled >= kWindowPerThread * options.threads()) return false;
+    if (!queue.empty() &&
+        (queue.size() >= kRowsPerThread * options.threads() || queue_bytes + bytes > kQueueBytes))
+      return false;
+    shard = shard_for(key.size(), head_bytes);
+    return shard != nullptr;
+  };
+  if (!has_room.wait_until(lock, deadline, room)) return std::nullopt;
+  require_open();
+  if (!keys.insert(key)) refuse_twice(row);  // another thread has added it meanwhile
+  try {
+    enqueue(std::move(row), key, *shard, head_bytes);
+  } catch (...) {  // of memory: its place may be taken
+    end_all(std::current_exception());
+    throw;
+  }
+  return true;
+}
+
+void Writer::Impl::require_own_process() const {
+  if (::getpid() != process)
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("the Writer on {} was made by another process, of which this is a fork: its threads are "
+                    "not here; make a Writer in this process, on another folder",
+                    quoted(out)));
+}
+
+void Writer::Destroy::operator()(Impl* impl) const noexcept {
+  if (::getpid() == impl->process) delete impl;
+}
+
+Writer::Writer(const WriterOptions& options) : impl_(new Impl(options)) {}
+Writer::Writer(Writer&&) noexcept = default;
+Writer& Writer::operator=(Writer&&) noexcept = default;
+Writer::~Writer() = default;
+
+void Writer::declare(std::vector<ColumnSpec> columns) {
+  impl_->require_own_process();
+  const std::lock_guard lock(impl_->mutex);
+  impl_->declare(std::move(columns));
+}
+
+bool Writer::is_declared() const {
+  impl_->require_own_process();
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->declared;
+}
+
+std::vector<ColumnSpec> Writer::columns() const {
+  impl_->require_own_process();
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->declared ? impl_->spec.columns : std::vector<ColumnSpec>();
+}
+
+bool Writer::add(WriterRow row) { return *impl_->try_add(row, kForever); }
+
+std::optional<bool> Writer::try_add(WriterRow& row, std::chrono::milliseconds patience) {
+  return impl_->try_add(row, patience);
+}
+
+bool Writer::is_done(std::string_view key) const {
+  impl_->require_own_process();
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->done_keys.contains(escape_key(key));
+}
+
+std::vector<std::string> Writer::keys_done() const {
+  impl_->require_own_process();
+  std::unique_lock lock(impl_->mutex);
+  const Impl::Guest guest(*impl_);
+  impl_->has_room.wait(lock, [&] { return !impl_->closing; });  // receipts and tables stay where they are
+  std::vector<std::string> keys;
+  if (!impl_->declared || impl_->rows_before == 0) return keys;
+  const bool closed = impl_->closed.has_value();
+  read_input_rows(closed ? impl_->out : impl_->options.out,
+                  impl_->complete || impl_->published ? nullptr : &impl_->record, [&](InputRow&& row) {
+                    if (impl_->done_keys.contains(row.key)) keys.push_back(unescape_key(row.key));
+                  });
+  return keys;
+}
+
+std::uint64_t Writer::size() const {
+  impl_->require_own_process();
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->rows_before + impl_->added;
+}
+
+Summary Writer::close() { return impl_->close(); }
+
+void Writer::cancel() noexcept {
+  if (::getpid() != impl_->process) return;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->cancelled = true;
+    impl_->stop = true;
+  }
+  impl_->has_work.notify_all();
+  impl_->has_room.notify_all();
+  impl_->may_publish.notify_all();
+}
+
+}  // namespace shard::convert

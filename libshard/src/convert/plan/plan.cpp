@@ -1,0 +1,330 @@
+#include "convert/plan/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "base/digest/checksum.hpp"
+#include "base/system/parallel.hpp"
+#include "base/text/quote.hpp"
+#include "convert/annotations/class_labels.hpp"
+#include "convert/annotations/coco.hpp"
+#include "convert/annotations/label_files.hpp"
+#include "convert/annotations/member_columns.hpp"
+#include "convert/plan/advice.hpp"
+#include "convert/plan/choose.hpp"
+#include "convert/plan/recorded.hpp"
+#include "format/shard/shard_profile.hpp"
+#include "shard/error.hpp"
+
+namespace shard::convert {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void refuse_out_inside_images(const Options& options) {
+  if (options.images == "-" || options.images.starts_with("@")) return;
+  std::error_code error;
+  const fs::path images = fs::weakly_canonical(options.images, error);
+  if (error) return;  // scan() reports what is wrong
+  const fs::path out = fs::weakly_canonical(options.out, error);
+  if (error) return;
+  for (fs::path folder = out;; folder = folder.parent_path()) {
+    if (folder == images)
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format(
+              "`out` {} is inside `images` {}, so its files would become inputs: choose a folder outside",
+              quoted(options.out), quoted(options.images)));
+    if (folder == folder.parent_path()) return;  // the root
+  }
+}
+
+// --strict: skipped files become rejects.
+void reject_skipped(InputList& list) {
+  for (Skip& skip : list.skipped)
+    list.rejects.push_back({std::move(skip.key), "skipped: " + std::string(to_string(skip.reason))});
+  list.skipped.clear();
+}
+
+std::uint64_t size_of_file(const fs::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return Plan::kUnknownSize;
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+// On several threads, because a network file system takes long for each question of a thread.
+template <class SizeOf>
+std::vector<std::uint64_t> sizes_of(std::size_t count, unsigned threads, const SizeOf& size_of) {
+  constexpr std::size_t kStep = 256;
+  std::vector<std::uint64_t> sizes(count);
+  parallel_for(threads, (count + kStep - 1) / kStep, [&](unsigned, std::uint64_t step) {
+    for (std::size_t i = step * kStep; i < std::min<std::size_t>((step + 1) * kStep, count); ++i)
+      sizes[i] = size_of(i);
+  });
+  return sizes;
+}
+
+std::vector<std::uint64_t> sizes_of(const InputList& list, unsigned threads) {
+  return sizes_of(list.inputs.size(), threads, [&](std::size_t i) {
+    const Input& input = list.inputs[i];
+    const bool listed = input.archive != Input::kNoArchive || list.server;
+    return listed ? input.size_bytes : size_of_file(list.root / input.path);
+  });
+}
+
+std::vector<std::uint64_t> sizes_of(const FurtherField& field, unsigned threads) {
+  return sizes_of(field.paths.size(), threads, [&](std::size_t i) {
+    return field.paths[i].empty() ? 0 : size_of_file(field.from.folder / field.paths[i]);
+  });
+}
+
+// Folders are no classes where images lie beside them and annotations say what is in an image.
+void forget_folders_beside(InputList& list, AnnotationCounts& counts) {
+  if (list.folders.empty()) return;
+  for (const Input& input : list.inputs)
+    if (input.path.find('/') == std::string::npos && counts.beside_folders.number++ == 0)
+      counts.beside_folders.first = quoted_key(input.key());
+  if (counts.beside_folders.number != 0) list.folders.clear();
+}
+
+// `on_error` fail: what is known to be a reject before anything is decoded ends the run too.
+void stop_at_rejects(const Options& options, const InputList& list) {
+  if (options.on_error != OnError::fail || list.rejects.empty()) return;
+  throw Error(ErrorCode::corrupt,
+              fmt::format("{}: {} (`on_error` fail)", quoted_key(list.rejects.front().key),
+                          list.rejects.front().reason));
+}
+
+// The head of a shard holds keys and columns. Where the default number of samples would be too many for one,
+// it is halved until all shards fit.
+std::uint64_t fitting_per_shard(const Options& options, const Plan& plan, const DatasetSpec& spec) {
+  const std::uint64_t row = head_bytes_per_sample(spec);
+  // At most four bytes of a key for one of a path, and the number of a page.
+  std::uint64_t at_most = plan.list.inputs.size() * (row + 16);
+  for (const Input& input : plan.list.inputs) at_most += 4 * input.path.size();
+  for (const ColumnTable& column : plan.columns)
+    if (column.spec().kind != ColumnKind::fixed) at_most += column.size_bytes();
+  if (at_most <= kMaxHeadRowBytes) return plan.per_shard;
+  const auto bytes_of = [&](std::uint64_t input) {
+    std::uint64_t bytes = row + plan.list.inputs[input].key().size();
+    for (const ColumnTable& column : plan.columns)
+      if (column.spec().kind != ColumnKind::fixed) bytes += column.rows(input).size();
+    return bytes;
+  };
+  const auto fullest = [&](std::uint64_t per_shard) {
+    std::uint64_t most = 0;
+    std::uint64_t bytes = 0;
+    for (std::uint64_t i = 0; i < plan.list.inputs.size(); ++i) {
+      if (i % per_shard == 0) bytes = 0;
+      most = std::max(most, bytes += bytes_of(i));
+    }
+    return most;
+  };
+  std::uint64_t per_shard = plan.per_shard;
+  std::uint64_t most = fullest(per_shard);
+  if (most > kMaxHeadRowBytes && options.samples_per_shard != 0)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("`samples_per_shard` is {}, but keys and columns of as many inputs take {} bytes: a "
+                    "shard holds {} at most",
+                    per_shard, most, kMaxHeadRowBytes));
+  while (most > kMaxHeadRowBytes && per_shard > 1) {
+    per_shard = std::max<std::uint64_t>(1, std::min<std::uint64_t>(per_shard, plan.list.inputs.size()) / 2);
+    most = fullest(per_shard);
+  }
+  return per_shard;
+}
+
+// The extensions of members of a WebDataset that have these columns.
+std::set<std::string> members_of(const std::vector<ColumnSpec>& columns) {
+  std::set<std::string> names{"json"};
+  for (const ColumnSpec& column : columns) names.insert(column.name);
+  return names;
+}
+
+void add_annotations(AnnotationTable&& table, Plan& plan) {
+  for (ColumnTable& column : table.columns) plan.columns.push_back(std::move(column));
+  plan.targets.merge(std::move(table.targets));
+  plan.stated_sizes = std::move(table.sizes);
+  if (!table.categories.empty()) plan.provenance["categories"] = std::move(table.categories);
+  plan.annotations = std::move(table.counts);
+  check_columns(plan.column_specs());
+}
+
+}  // namespace
+
+void Plan::require_size(std::uint64_t input, std::uint64_t found) const {
+  if (sizes[input] == found) return;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("{} has {} bytes, but {} when this run started: inputs must not change while they are "
+                  "converted; run the same command again, {}",
+                  quoted_key(list.inputs[input].key()), found,
+                  sizes[input] != kUnknownSize ? fmt::format("had {}", sizes[input])
+                                               : std::string("could not be read"),
+                  kAdviseForChange));
+}
+
+std::optional<std::uint64_t> Plan::size_of(std::uint64_t input) const {
+  std::uint64_t size = sizes[input];
+  if (size == kUnknownSize) return std::nullopt;
+  for (const FurtherField& field : further) {
+    if (field.sizes[input] == kUnknownSize) return std::nullopt;
+    size += field.sizes[input];
+  }
+  return size;
+}
+
+std::uint64_t Plan::shard_inputs(std::uint64_t shard) const noexcept {
+  const std::uint64_t first = shard * per_shard;
+  return std::min<std::uint64_t>(per_shard, list.inputs.size() - first);
+}
+
+Plan make_plan(const Options& options) {
+  options.check();
+  refuse_out_inside_images(options);
+  Plan plan;
+  const bool from_members = !options.columns.empty() && options.labels.empty();
+  if (from_members && !names_tars(options.images))
+    throw Error(ErrorCode::invalid_argument,
+                "`column` without `labels`: give the table that has these columns, or convert a WebDataset, "
+                "whose archives have them");
+  plan.list = scan(options.images, options.root, options.array_layout,
+                   from_members ? members_of(options.columns) : std::set<std::string>{});
+  const bool annotated = !options.coco.empty() || !options.yolo.empty() || !options.voc.empty();
+  if (options.pages && (!options.labels.empty() || annotated || from_members))
+    throw Error(
+        ErrorCode::invalid_argument,
+        "`pages` together with `labels`, `coco`, `yolo`, `voc` or `column`: these name files, not pages");
+  if (plan.list.server && options.on_error == OnError::fail && !plan.list.rejects.empty())
+    throw Error(ErrorCode::corrupt,
+                fmt::format("{}: {} (`on_error` fail)", quoted_key(plan.list.rejects.front().key),
+                            plan.list.rejects.front().reason));
+  if (options.pages && plan.list.on_server(plan.list.inputs.front()))
+    throw Error(ErrorCode::invalid_argument,
+                "`pages`: files on servers are not read to count their pages; copy them here first");
+  expand_pages(options, plan.list);
+  std::optional<CocoAnnotations> annotations;
+  if (!options.coco.empty()) {
+    annotations.emplace(options);
+    annotations->choose(plan.list);
+  }
+  std::optional<LabelFiles> label_files;
+  if (!options.yolo.empty() || !options.voc.empty()) {
+    label_files.emplace(options);
+    label_files->choose(plan.list);
+  }
+  AnnotationCounts beside;
+  FurtherFolders further(options);
+  further.choose(plan.list);
+  if (!options.columns.empty() && !from_members) {
+    CsvTable table = table_from_csv(plan.list, options.labels, options.columns, options.unlisted);
+    plan.labels = std::move(table.labels);
+    plan.columns = std::move(table.columns);
+  } else {
+    if (annotated && options.labels.empty() && plan.list.numbers.empty())
+      forget_folders_beside(plan.list, beside);
+    plan.labels = names_label_array(options.labels) ? labels_from_array(plan.list, options.labels)
+                  : !options.labels.empty() ? labels_from_csv(plan.list, options.labels, options.unlisted)
+                  : plan.list.has_numbers   ? labels_from_numbers(plan.list)
+                                            : labels_from_folders(plan.list);
+  }
+  if (!options.classes.empty()) use_class_names(options.classes, plan.list, plan.labels);
+  plan.warnings = class_warnings(options, plan.labels);
+  if (from_members)
+    plan.columns = columns_from_members(plan.list, plan.labels, options.columns, options.unlisted);
+  if (annotations) add_annotations(annotations->table(plan.list), plan);
+  if (label_files) add_annotations(label_files->table(plan.list), plan);
+  plan.annotations.beside_folders = beside.beside_folders;
+  if (options.strict) reject_skipped(plan.list);
+  stop_at_rejects(options, plan.list);
+  plan.listed = plan.list.inputs.size() + plan.list.rejects.size();
+  if (plan.list.inputs.empty())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("none of the {} inputs can be used: {} {}", plan.listed,
+                            quoted_key(plan.list.rejects.front().key), plan.list.rejects.front().reason));
+  Options chosen = options;
+  chosen.preprocess = plan.preprocess = choose_preprocess(options, plan.list);
+  plan.per_shard = chosen.per_shard();
+  plan.further = further.fields(plan.list, plan.preprocess);
+  if (!plan.further.empty()) plan.provenance["further_images"] = record_of_further(plan.further);
+  check_fields(plan.field_specs(), plan.column_specs());
+  plan.further_counts = further.counts();
+  const DatasetSpec spec = spec_of(chosen, plan);
+  check_header_bytes(ShardWriterOptions(spec));
+  plan.per_shard = fitting_per_shard(options, plan, spec);
+
+  std::size_t text_bytes = 0;
+  for (const Input& input : plan.list.inputs) text_bytes += input.path.size() + 1;
+  std::string text;
+  text.reserve(text_bytes);  // exactly, because with many inputs this is the peak of memory
+  for (const Input& input : plan.list.inputs) {
+    text += input.path;
+    if (input.page != Input::kNoPage) text += fmt::format("#{}", input.page);
+    text += '\0';
+  }
+  for (const Reject& reject : plan.list.rejects) text += reject.key + '\0' + reject.reason + '\0';
+  for (const std::string& name : plan.labels.classes) text += name + '\0';
+  for (const auto& header : plan.list.archive_headers) text += to_hex(xxh3(header));
+  for (const ColumnTable& column : plan.columns) text += to_hex(column.digest());
+  const std::uint64_t names = xxh3(text) ^ (xxh3(plan.labels.rows) * 0x9E3779B97F4A7C15U);
+  plan.names_digest = to_hex(names);
+  plan.sizes = sizes_of(plan.list, options.threads());
+  Xxh3Stream sizes;
+  for (const std::uint64_t size : plan.sizes) sizes.update(fmt::format("{}\n", size));
+  if (plan.list.server)
+    for (const Input& input : plan.list.inputs) sizes.update(fmt::format("{}\n", input.stamp));
+  for (std::size_t i = 0; i < plan.list.kept.size(); ++i)
+    if (plan.list.kept[i] && plan.list.kept[i]->is_remote())
+      sizes.update(fmt::format("{} {}\n", plan.list.archive_bytes[i], plan.list.archive_stamps[i]));
+  for (FurtherField& field : plan.further) {
+    field.sizes = sizes_of(field, options.threads());
+    for (std::size_t i = 0; i < field.paths.size(); ++i)
+      sizes.update(fmt::format("{}\n{}\n", field.paths[i], field.sizes[i]));
+  }
+  plan.source_digest = to_hex(names ^ (sizes.digest() * 0xC2B2AE3D27D4EB4FU));
+  return plan;
+}
+
+std::vector<ColumnSpec> Plan::column_specs() const {
+  std::vector<ColumnSpec> specs{labels.column};
+  for (const ColumnTable& column : columns) specs.push_back(column.spec());
+  return specs;
+}
+
+std::vector<FieldSpec> Plan::field_specs() const {
+  std::vector<FieldSpec> specs;
+  for (const FurtherField& field : further) specs.push_back(field.spec);
+  return specs;
+}
+
+std::uint64_t Plan::sample_bytes() const {
+  std::uint64_t bytes = preprocess.sample_spec().size_bytes();
+  for (const FurtherField& field : further) bytes += field.spec.spec.size_bytes();
+  return bytes;
+}
+
+DatasetSpec spec_of(const Options& options, const Plan& plan) {
+  Options chosen = options;
+  chosen.samples_per_shard = plan.per_shard;
+  return spec_of(chosen, plan.column_specs(), plan.provenance, plan.field_specs());
+}
+
+Listing listing_of(const Plan& plan) {
+  const bool numbers = plan.labels.classes.empty() && plan.list.has_numbers;
+  return {plan.list.inputs.size(), plan.labels.classes,         numbers,
+          plan.list.empty_folders, plan.list.skipped,           plan.list.rejects,
+          plan.list.unlisted,      absent_classes(plan.labels), plan.warnings,
+          plan.annotations,        plan.further_counts,         plan.preprocess};
+}
+
+}  // namespace shard::convert

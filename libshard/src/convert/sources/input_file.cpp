@@ -1,0 +1,149 @@
+#include "convert/sources/input_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "base/text/quote.hpp"
+#include "base/unique_handle.hpp"
+#include "convert/sources/open_archive.hpp"
+
+namespace shard::convert {
+
+namespace {
+
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30U;
+constexpr std::size_t kKeepBytes = std::size_t{8}
+                                   << 20U;  // a larger buffer is freed when a small file follows
+
+[[noreturn]] void fail_read(const char* what, const std::filesystem::path& path, int error) {
+  const std::string text = std::generic_category().message(error);
+  if (error == EMFILE || error == ENFILE)
+    throw Error(ErrorCode::resource, fmt::format("cannot open {}: {} (raise 'ulimit -n' or use fewer `jobs`)",
+                                                 quoted(path), text));
+  if (error == ENOMEM)
+    throw Error(ErrorCode::resource, fmt::format("cannot {} {}: {}", what, quoted(path), text));
+  throw UnreadableInput(ErrorCode::io, fmt::format("cannot {}: {}", what, text));
+}
+
+}  // namespace
+
+std::span<const std::byte> InputReader::read(const std::string& relative_path) {
+  const std::filesystem::path path = root_ / relative_path;
+  int opened = -1;
+  do {  // O_NONBLOCK: opening a pipe must not wait for its writer
+    opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  } while (opened < 0 && errno == EINTR);
+  const UniqueFd fd(opened);
+  if (!fd) fail_read("open", path, errno);
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) fail_read("read", path, errno);
+  if (!S_ISREG(info.st_mode)) throw UnreadableInput(ErrorCode::unsupported, "is not a regular file");
+  const auto size = static_cast<std::size_t>(info.st_size);
+  make_room(size);
+  return {buffer_.data(), fill(fd.get(), 0, 0, size, path)};
+}
+
+std::span<const std::byte> InputReader::read(const Input& input) {
+  if (input.archive != Input::kNoArchive) return read_member(input);
+  if (list_ == nullptr || !list_->server) return read(input.path);
+  check_input_size(input.size_bytes);
+  list_->server->read(input.path, {input.size_bytes, input.stamp}, buffer_);
+  return buffer_;
+}
+
+std::span<const std::byte> InputReader::read_member(const Input& input) {
+  const OpenArchive* const kept =
+      input.archive < list_->kept.size() ? list_->kept[input.archive].get() : nullptr;
+  if (kept != nullptr && kept->is_remote()) {
+    check_input_size(input.size_bytes);
+    kept->read_into(buffer_, input.offset, input.size_bytes);
+    return buffer_;
+  }
+  const auto size = static_cast<std::size_t>(input.size_bytes);
+  make_room(size);
+  std::size_t filled = 0;
+  if (!list_->archive_headers.empty()) {
+    const std::vector<std::byte>& header = list_->archive_headers[input.archive];
+    std::copy(header.begin(), header.end(), buffer_.begin());
+    filled = header.size();
+  }
+  const int fd = kept != nullptr ? kept->fd() : archive(input.archive);
+  filled += fill(fd, input.offset, filled, size - filled, list_->archives[input.archive]);
+  return {buffer_.data(), filled};
+}
+
+int InputReader::archive(std::uint32_t number) {
+  for (const Open& open : open_)
+    if (open.archive == number) return open.fd.get();
+  const std::filesystem::path& path = list_->archives[number];
+  int opened = -1;
+  do opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  while (opened < 0 && errno == EINTR);
+  if (opened < 0) fail_read("open", path, errno);
+  UniqueFd fd(opened);
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) fail_read("read", path, errno);
+  if (static_cast<std::uint64_t>(info.st_size) != list_->archive_bytes[number])
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} has {} bytes, but had {} when this run started: archives must not change while they "
+                    "are converted; run the same command again",
+                    quoted(path), info.st_size, list_->archive_bytes[number]));
+  if (file_stamp(fd.get()) != list_->archive_stamps[number])
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format(
+            "{} was replaced or written to since this run started: archives must not change while they "
+            "are converted; run the same command again",
+            quoted(path)));
+  Open& place = open_[next_++ % kOpen];
+  place.archive = number;
+  place.fd = std::move(fd);
+  return opened;
+}
+
+void check_input_size(std::uint64_t size) {
+  if (size > kMaxFileBytes)
+    throw UnreadableInput(ErrorCode::resource,
+                          fmt::format("has {} bytes; images have at most {}", size, kMaxFileBytes));
+}
+
+void InputReader::make_room(std::size_t size) {
+  check_input_size(size);
+  if (buffer_.size() > kKeepBytes && size <= kKeepBytes) {
+    buffer_.clear();
+    buffer_.shrink_to_fit();
+  }
+  try {
+    if (buffer_.size() < size) buffer_.resize(size);
+  } catch (const std::bad_alloc&) {
+    throw UnreadableInput(ErrorCode::resource, fmt::format("no memory for its {} bytes", size));
+  }
+}
+
+// How many bytes there were: fewer if the file was cut meanwhile, and the caller sees the smaller size.
+std::size_t InputReader::fill(int fd, std::uint64_t offset, std::size_t at, std::size_t size,
+                              const std::filesystem::path& path) {
+  std::size_t filled = 0;
+  while (filled < size) {
+    const ssize_t got =
+        ::pread(fd, buffer_.data() + at + filled, size - filled, static_cast<off_t>(offset + filled));
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      fail_read("read", path, errno);
+    }
+    if (got == 0) break;
+    filled += static_cast<std::size_t>(got);
+  }
+  return filled;
+}
+
+}  // namespace shard::convert

@@ -1,0 +1,62 @@
+// Reads image files below one root folder, or members of archives, into a buffer that is reused.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/unique_handle.hpp"
+#include "convert/sources/scan.hpp"
+#include "shard/error.hpp"
+
+namespace shard::convert {
+
+// An input that cannot be read. It becomes a reject. If the process itself lacks something (too many open
+// files, no memory), that is an Error of code resource, which ends the run.
+class UnreadableInput : public Error {
+ public:
+  using Error::Error;
+};
+
+// Refuses more than 1 GiB. Throws UnreadableInput (resource).
+void check_input_size(std::uint64_t size);
+
+// Not thread safe: each thread has its own.
+class InputReader {
+ public:
+  explicit InputReader(std::filesystem::path root) : root_(std::move(root)) {}
+  // `list` must outlive the reader.
+  explicit InputReader(const InputList& list) : root_(list.root), list_(&list) {}
+  // The bytes of an input of the list; otherwise as below. Throws invalid_argument if its archive has another
+  // size than when it was listed.
+  std::span<const std::byte> read(const Input& input);
+  // The bytes of the file, valid until the next call. Reads only regular files of at most 1 GiB. Throws
+  // UnreadableInput, Error (resource).
+  std::span<const std::byte> read(const std::string& relative_path);
+
+ private:
+  std::span<const std::byte> read_member(const Input& input);
+  void make_room(std::size_t size);
+  // Into the buffer from `at` on.
+  std::size_t fill(int fd, std::uint64_t offset, std::size_t at, std::size_t size,
+                   const std::filesystem::path& path);
+  int archive(std::uint32_t number);
+
+  std::filesystem::path root_;
+  const InputList* list_ = nullptr;
+  std::vector<std::byte> buffer_;
+  // Archives that were read last.
+  struct Open {
+    std::uint32_t archive = Input::kNoArchive;
+    UniqueFd fd;
+  };
+  static constexpr std::size_t kOpen = 8;
+  std::array<Open, kOpen> open_;
+  std::size_t next_ = 0;  // the one that makes room
+};
+
+}  // namespace shard::convert

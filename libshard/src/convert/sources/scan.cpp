@@ -1,0 +1,114 @@
+#include "convert/sources/scan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <fstream>
+#include <iostream>
+#include <system_error>
+#include <utility>
+
+#include "base/text/quote.hpp"
+#include "shard/error.hpp"
+#include "shard/keys.hpp"
+#include "shard/remote.hpp"
+
+namespace shard::convert {
+
+namespace {
+
+void sort_unique(std::vector<std::string>& names) {
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+}
+
+template <class T>
+void sort_by_key(std::vector<T>& items) {
+  std::sort(items.begin(), items.end(), [](const T& a, const T& b) { return a.key < b.key; });
+}
+
+[[noreturn]] void refuse_nothing(const std::string& images, const InputList& list) {
+  std::string text = fmt::format("no images found in {}: nothing to convert", quoted(images));
+  if (!list.skipped.empty())
+    text += fmt::format(" ({} skipped, first {}: {})", list.skipped.size(),
+                        quoted_key(list.skipped.front().key), to_string(list.skipped.front().reason));
+  else if (!list.rejects.empty())
+    text += fmt::format(" ({}: {})", quoted_key(list.rejects.front().key), list.rejects.front().reason);
+  throw Error(ErrorCode::invalid_argument, text);
+}
+
+}  // namespace
+
+std::string Input::key() const {
+  return page == kNoPage ? escape_key(path) : escape_key(fmt::format("{}#{}", path, page));
+}
+
+PageName page_name(std::string_view raw) {
+  const std::size_t hash = raw.rfind('#');
+  if (hash == std::string_view::npos) return {raw};
+  const std::string_view digits = raw.substr(hash + 1);
+  std::uint32_t page = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), page);
+  const bool whole = error == std::errc{} && end == digits.data() + digits.size() && page != Input::kNoPage;
+  if (!whole || (digits.size() > 1 && digits[0] == '0')) return {raw};
+  return {raw.substr(0, hash), page};
+}
+
+const Input* find_input(const InputList& list, std::string_view path, std::uint32_t page) {
+  const auto at = std::lower_bound(list.inputs.begin(), list.inputs.end(), std::pair(path, page),
+                                   [](const Input& input, const auto& of) {
+                                     return std::pair(std::string_view(input.path), input.page) < of;
+                                   });
+  return at != list.inputs.end() && at->path == path && at->page == page ? &*at : nullptr;
+}
+
+const Input* find_key(const InputList& list, std::string_view raw) {
+  if (const Input* const found = find_input(list, raw)) return found;
+  const PageName name = page_name(raw);
+  return name.page == Input::kNoPage ? nullptr : find_input(list, name.path, name.page);
+}
+
+InputList scan(const std::string& images, const std::filesystem::path& list_root, ArrayLayout layout,
+               const std::set<std::string>& side) {
+  InputList list;
+  if (images == "-") {
+    list = scan_list(std::cin, "on standard input", list_root);
+  } else if (images.starts_with("@")) {
+    const std::string file = images.substr(1);
+    std::ifstream in(file, std::ios::binary);
+    if (!in)
+      throw Error(ErrorCode::not_found, fmt::format("cannot read the list {}: {}", quoted(file),
+                                                    std::generic_category().message(errno)));
+    list = scan_list(in, quoted(file), list_root);
+  } else if (names_tars(images)) {
+    list = scan_tars(images, side);
+  } else if (is_remote(images)) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format(
+            "{}: folders on servers are not listed, and arrays are read from files only: give tar archives "
+            "(.tar, also a pattern with {{000..146}}), or @FILE with an address per line",
+            quoted(images)));
+  } else if (names_arrays(images)) {
+    list = scan_arrays(images, layout);
+  } else {
+    list = scan_folder(images);
+  }
+  sort_by_key(list.rejects);
+  sort_by_key(list.skipped);
+  if (list.inputs.empty()) refuse_nothing(images, list);
+  std::sort(list.inputs.begin(), list.inputs.end(),
+            [](const Input& a, const Input& b) { return a.path < b.path; });
+  sort_unique(list.folders);
+  sort_unique(list.empty_folders);
+  auto twice = std::adjacent_find(list.inputs.begin(), list.inputs.end(),
+                                  [](const Input& a, const Input& b) { return a.path == b.path; });
+  if (twice != list.inputs.end())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} is listed twice: list each image once", quoted_key(twice->key())));
+  return list;
+}
+
+}  // namespace shard::convert

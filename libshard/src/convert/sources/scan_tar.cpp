@@ -1,0 +1,265 @@
+// Lists tar archives: which members are inputs, which folders are classes, which numbers are labels.
+//
+//   a tar of class folders       cats/1.jpg, ...                 as the unpacked folder
+//   a WebDataset                 0001.jpg, 0001.cls, ...         the label is the number in the .cls member
+//   tars inside a tar            n01440764.tar, ... (ImageNet)   the class is the name of the inner one
+//
+// Members are read where they lie in the archives, so nothing is unpacked.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <tuple>
+
+#include "base/system/cpu_count.hpp"
+#include "base/system/parallel.hpp"
+#include "base/text/quote.hpp"
+#include "convert/archives/tar.hpp"
+#include "convert/sources/open_archive.hpp"
+#include "convert/sources/sample_parts.hpp"
+#include "convert/sources/scan.hpp"
+#include "shard/error.hpp"
+#include "shard/image/file_kind.hpp"
+#include "shard/keys.hpp"
+#include "shard/remote.hpp"
+
+namespace shard::convert {
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::uint64_t kMaxNumberBytes = 64;  // of a .cls member
+constexpr std::size_t kAheadBytes = 4096;
+constexpr unsigned kRemoteListings =
+    64;  // archives on servers at the same time: listing one is a request after the other
+
+bool ends_with(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && std::equal(end.rbegin(), end.rend(), text.rbegin(), [](char a, char b) {
+           return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
+         });
+}
+
+// What one archive has.
+class Contents {
+ public:
+  Contents(std::uint32_t number, const fs::path& path, const std::set<std::string>& wanted)
+      : number_(number), name_(path.string()), wanted_(wanted) {}
+
+  void list() {
+    archive_ = std::make_shared<const OpenArchive>(name_);
+    archive_bytes = archive_->size();
+    archive_stamp = archive_->stamp();
+    list_part(0, archive_->size(), "", name_, true);
+    ahead_ = {};
+    if (archive_->is_remote()) kept = archive_;
+    archive_.reset();
+  }
+
+  std::shared_ptr<const OpenArchive> kept;  // one on a server
+
+  std::uint64_t archive_bytes = 0;
+  std::uint64_t archive_stamp = 0;
+  std::vector<Input> inputs;
+  std::vector<RefusedMember> refused;
+  std::optional<Reject> problem;  // of the archive itself
+  std::vector<Skip> skipped;
+  std::vector<SamplePart> parts;
+
+ private:
+  // The bytes [begin, begin + size) are an archive; its members get `folder` in front of their names.
+  void list_part(std::uint64_t begin, std::uint64_t size, const std::string& folder, const std::string& name,
+                 bool outer) {
+    TarListing found = list_tar(
+        [&](std::uint64_t offset, std::span<std::byte> out) {
+          const auto there =
+              static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size - std::min(size, offset)));
+          return read(begin + offset, out.first(there));
+        },
+        size);
+    // Of archives that are there twice the last one counts, with all that is in it.
+    std::map<std::string, std::uint64_t> last;
+    for (const TarMember& member : found.members)
+      if (ends_with(member.name, ".tar")) last[member.name] = member.offset;
+    for (TarMember& member : found.members) {
+      const auto other = last.find(member.name);
+      const bool replaced = other != last.end() && other->second != member.offset;
+      member.name.insert(0, folder);
+      member.offset += begin;
+      if (replaced)
+        refuse(member.name, member.offset,
+               fmt::format("another member of this name comes later; this one is in {}, at byte {}",
+                           escape_key(name_), member.offset));
+      else
+        take(std::move(member), outer);
+    }
+    if (found.problem.empty()) return;
+    if (outer)
+      problem = {escape_key(name), found.problem};
+    else
+      refuse(name, begin, found.problem);
+  }
+
+  // On a server, a little more at once: small members lie between headers.
+  std::size_t read(std::uint64_t offset, std::span<std::byte> out) {
+    if (!archive_->is_remote() || out.size() > kAheadBytes) return archive_->read(offset, out);
+    if (offset < ahead_begin_ || offset + out.size() > ahead_begin_ + ahead_.size()) {
+      ahead_.resize(kAheadBytes);
+      ahead_begin_ = offset;
+      ahead_.resize(archive_->read(offset, ahead_));
+    }
+    const std::size_t there =
+        std::min(out.size(), ahead_.size() - static_cast<std::size_t>(std::min<std::uint64_t>(
+                                                 offset - ahead_begin_, ahead_.size())));
+    std::copy_n(ahead_.begin() + static_cast<std::ptrdiff_t>(offset - ahead_begin_), there, out.begin());
+    return there;
+  }
+
+  void refuse(const std::string& name, std::uint64_t offset, std::string reason) {
+    refused.push_back({name, std::move(reason), number_, offset});
+  }
+
+  void take(TarMember member, bool outer) {
+    if (!member.problem.empty()) {
+      refuse(member.name, member.offset,
+             fmt::format("in the archive {}: {}", escape_key(name_), member.problem));
+      // It comes behind others of its name, which no longer count.
+      if (ends_with(member.name, ".cls"))
+        add_part(member, true);
+      else if (is_wanted(member.name))
+        add_part(member, false);
+    } else if (const auto reason = skip_by_path(member.name)) {
+      skipped.push_back({escape_key(member.name), *reason});
+    } else if (ends_with(member.name, ".tar")) {
+      if (outer)
+        list_part(member.offset, member.size_bytes, member.name.substr(0, member.name.size() - 4) + "/",
+                  member.name, false);
+      else
+        refuse(member.name, member.offset, "an archive in an archive in an archive: unpack one of them");
+    } else if (ends_with(member.name, ".cls")) {
+      take_number(member);
+    } else if (is_wanted(member.name)) {
+      add_part(member, false);
+    } else if (has_image_name(member.name) || has_image_bytes(member)) {
+      inputs.push_back({std::move(member.name), number_, Input::kNoPage, member.offset, member.size_bytes});
+    } else {
+      skipped.push_back({escape_key(member.name), SkipReason::no_image});
+    }
+  }
+
+  bool is_wanted(const std::string& name) const {
+    const std::size_t sample = sample_name(name).size();
+    return sample < name.size() && wanted_.contains(name.substr(sample + 1)) && !has_image_name(name);
+  }
+
+  bool has_image_bytes(const TarMember& member) {
+    std::array<std::byte, image::kFileKindBytes> begin{};
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(begin.size(), member.size_bytes));
+    return has_image_content(
+        std::span<const std::byte>(begin).first(read(member.offset, std::span(begin).first(size))));
+  }
+
+  void add_part(const TarMember& member, bool label, std::optional<std::int64_t> number = std::nullopt) {
+    std::string sample = sample_name(member.name);
+    std::string extension = member.name.substr(sample.size() + 1);
+    parts.push_back({std::move(sample), std::move(extension), number_, label, member.offset,
+                     member.size_bytes, number,
+                     member.problem.empty() ? nullptr : std::make_shared<const std::string>(member.problem)});
+  }
+
+  void take_number(const TarMember& member) {
+    std::string text(std::min(member.size_bytes, kMaxNumberBytes), '\0');
+    text.resize(read(member.offset, std::as_writable_bytes(std::span(text))));
+    const std::size_t begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+    const std::size_t end = text.find_last_not_of(" \t\r\n") + 1;
+    std::int64_t value = 0;
+    const auto [last, error] =
+        std::from_chars(text.data() + begin, text.data() + std::max(begin, end), value);
+    const bool good = member.size_bytes <= kMaxNumberBytes && begin < end && error == std::errc{} &&
+                      last == text.data() + end;
+    if (!good)
+      refuse(member.name, member.offset,
+             fmt::format("the label {} is not a whole number", quoted_excerpt(text)));
+    add_part(member, true, good ? std::optional(value) : std::nullopt);
+  }
+
+  std::uint32_t number_;
+  std::string name_;
+  const std::set<std::string>& wanted_;
+  std::shared_ptr<const OpenArchive> archive_;  // only while it is listed: there may be many
+  // Of an archive on a server: the bytes of the last request.
+  std::vector<std::byte> ahead_;
+  std::uint64_t ahead_begin_ = 0;
+};
+
+template <class T>
+void append(std::vector<T>& all, std::vector<T>&& more) {
+  std::move(more.begin(), more.end(), std::back_inserter(all));
+}
+
+// Top-level folders, which are classes.
+void take_folders(InputList& list) {
+  for (const Input& input : list.inputs) {
+    const std::size_t slash = input.path.find('/');
+    const std::string_view folder = std::string_view(input.path).substr(0, slash);
+    if (slash != std::string::npos && (list.folders.empty() || list.folders.back() != folder))
+      list.folders.emplace_back(folder);
+  }
+}
+
+}  // namespace
+
+bool names_tars(const std::string& images) {
+  std::error_code error;
+  if (fs::is_directory(images, error)) return false;
+  for (const char* compressed : {".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst"})
+    if (ends_with(images, compressed))
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("{} is compressed, so its members cannot be read in place: decompress it "
+                              "to a .tar first",
+                              quoted(images)));
+  return ends_with(images, ".tar");
+}
+
+InputList scan_tars(const std::string& images, const std::set<std::string>& side) {
+  InputList list;
+  std::vector<std::string> names = expanded_pattern(images);
+  std::sort(names.begin(), names.end());  // their order means nothing
+  for (std::string& name : names) list.archives.emplace_back(std::move(name));
+  std::vector<std::optional<Contents>> contents(list.archives.size());
+  const unsigned threads = is_remote(images) ? kRemoteListings : std::min(cpu_count(), 8U);
+  parallel_for(threads, contents.size(), [&](unsigned, std::uint64_t i) {
+    contents[i].emplace(static_cast<std::uint32_t>(i), list.archives[i], side);
+    contents[i]->list();
+  });
+  std::vector<SamplePart> parts;
+  std::vector<RefusedMember> refused;
+  for (auto& part : contents) {
+    list.archive_bytes.push_back(part->archive_bytes);
+    list.archive_stamps.push_back(part->archive_stamp);
+    list.kept.push_back(std::move(part->kept));
+    append(list.inputs, std::move(part->inputs));
+    append(parts, std::move(part->parts));
+    append(refused, std::move(part->refused));
+  }
+  keep_last(list, refused);
+  separate_archives(list, refused);
+  assign_parts(list, std::move(parts));
+  reject_refused(list, std::move(refused));
+  take_folders(list);
+  for (std::size_t i = 0; i < contents.size(); ++i) {
+    const std::string before = list.prefixes.empty() ? std::string() : escape_key(list.prefixes[i]);
+    for (Skip& skip : contents[i]->skipped) skip.key.insert(0, before);
+    append(list.skipped, std::move(contents[i]->skipped));
+    if (contents[i]->problem) list.rejects.push_back(std::move(*contents[i]->problem));
+  }
+  if (!list.prefixes.empty())
+    for (Input& input : list.inputs) input.path.insert(0, list.prefixes[input.archive]);
+  return list;
+}
+
+}  // namespace shard::convert

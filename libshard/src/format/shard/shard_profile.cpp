@@ -1,0 +1,231 @@
+#include "format/shard/shard_profile.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/bytes.hpp"
+#include "base/digest/checksum.hpp"
+#include "base/text/quote.hpp"
+#include "base/text/utf8.hpp"
+#include "shard/error.hpp"
+#include "shard/packed_format.hpp"
+
+namespace shard {
+namespace {
+
+constexpr std::array<std::string_view, 8> kReserved{"__metadata__",  "checksums",      "key_offsets",
+                                                    "keys",          "images",         "image_frames",
+                                                    "frame_offsets", "frame_checksums"};
+
+[[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::invalid_argument, why); }
+
+}  // namespace
+
+std::optional<std::size_t> find_digest_digits(std::string_view json) noexcept {
+  constexpr std::string_view kBefore = "\"head_digest\":\"";
+  const auto at = json.find(kBefore);
+  if (at == std::string_view::npos || json.find(kBefore, at + 1) != std::string_view::npos)
+    return std::nullopt;
+  const std::size_t digits_at = at + kBefore.size();
+  if (json.size() <= digits_at + kDigestDigits || json[digits_at + kDigestDigits] != '"') return std::nullopt;
+  if (!from_hex(json.substr(digits_at, kDigestDigits))) return std::nullopt;
+  return digits_at;
+}
+
+std::uint64_t digest_head(std::span<const std::byte> head, std::size_t digits_at) {
+  Xxh3Stream stream;
+  stream.update(head.first(digits_at));
+  stream.update(std::string_view("0000000000000000"));
+  stream.update(head.subspan(digits_at + kDigestDigits));
+  return stream.digest();
+}
+
+bool is_reserved_tensor(std::string_view name) noexcept {
+  return std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end();
+}
+
+std::string floats_to_text(std::span<const float> values) {
+  return fmt::format("{}", fmt::join(values, ","));
+}
+
+std::optional<float> float_from_text(std::string_view text) noexcept {
+  float value = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+std::optional<std::vector<float>> floats_from_text(std::string_view text) {
+  std::vector<float> values;
+  for (;;) {
+    const std::size_t comma = text.find(',');
+    const std::optional<float> value = float_from_text(text.substr(0, comma));
+    if (!value || values.size() == kMaxSampleChannels) return std::nullopt;
+    values.push_back(*value);
+    if (comma == std::string_view::npos) return values;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+void check_normalization(const Normalization& normalization, const SampleSpec& spec) {
+  const std::size_t count = normalization.mean.size();
+  if (count != normalization.std.size())
+    refuse(fmt::format("mean has {} numbers and std {}: one for each channel in both", count,
+                       normalization.std.size()));
+  if (count != 3 && (count < 4 || count != spec.channels))
+    refuse(fmt::format(
+        "mean and std have {} numbers: they must have 3, or, for samples of more than 3 channels, as "
+        "many as there are channels, here {}",
+        count, spec.channels));
+  if (spec.is_tensor() && !is_identity(normalization))
+    refuse("samples of layout tensor have a mean and std: they must be 0 and 1");
+  for (std::size_t i = 0; i < count; ++i) {
+    const float mean = normalization.mean[i];
+    const float std = normalization.std[i];
+    if (!std::isfinite(mean)) refuse(fmt::format("mean of channel {} is {}: it must be finite", i, mean));
+    if (!std::isfinite(std) || std <= 0.0F)
+      refuse(fmt::format("std of channel {} is {}: it must be finite and above 0", i, std));
+  }
+}
+
+void check_provenance(const Provenance& pipeline) {
+  for (const auto& [key, value] : pipeline) {
+    if (key.empty() || key.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") != std::string::npos) {
+      refuse(fmt::format("pipeline key {}: only a to z and _ are allowed", quoted(key)));
+    }
+    if (!is_utf8(value)) refuse(fmt::format("pipeline value of {} is not valid UTF-8", key));
+  }
+}
+
+void check_columns(const std::vector<ColumnSpec>& columns) {
+  constexpr std::uint64_t kMaxRowBytes = std::uint64_t{1} << 30;
+  std::set<std::string_view> names;
+  for (const ColumnSpec& column : columns) {
+    const std::string name = quoted(column.name);
+    if (column.name.empty() || !is_utf8(column.name) || column.name.size() > 255) {
+      refuse(fmt::format("column name {}: it must be 1 to 255 bytes of UTF-8", name));
+    }
+    if (is_reserved_tensor(column.name))
+      refuse(fmt::format("column name {} is reserved by the format", name));
+    if (!names.insert(column.name).second) refuse(fmt::format("column {} occurs twice", name));
+    if (column.row_shape.size() > 8)
+      refuse(fmt::format("column {} has {} axes per sample: at most 8", name, column.row_shape.size()));
+    if (column.kind != ColumnKind::fixed && is_reserved_tensor(offsets_name(column)))
+      refuse(fmt::format("column name {} with kind {}: tensor {} is reserved by the format", name,
+                         to_string(column.kind), offsets_name(column)));
+    if (column.kind == ColumnKind::text && (column.dtype != DType::u8 || !column.row_shape.empty()))
+      refuse(fmt::format("column {} is text, but its elements are {} [{}]: they must be u8 []", name,
+                         to_string(column.dtype), fmt::join(column.row_shape, ", ")));
+    std::uint64_t bytes = size_bytes(column.dtype);
+    for (std::uint64_t axis : column.row_shape) {
+      const auto product = checked_mul(bytes, axis);
+      if (!product || *product == 0 || *product > kMaxRowBytes) {
+        refuse(fmt::format("column {}: a row of {} elements on one axis: a row must have 1 to {} bytes", name,
+                           axis, kMaxRowBytes));
+      }
+      bytes = *product;
+    }
+  }
+  for (const ColumnSpec& column : columns)
+    if (column.kind != ColumnKind::fixed && names.contains(offsets_name(column)))
+      refuse(fmt::format("column {}: it is the name of the offsets of {}", quoted(offsets_name(column)),
+                         quoted(column.name)));
+  if (columns.empty() || columns.front().name != "labels") refuse("the first column must be \"labels\"");
+  const ColumnSpec& labels = columns.front();
+  const bool ids = labels.dtype == DType::i64 && labels.row_shape.empty();
+  const bool table = labels.dtype == DType::f32 && labels.row_shape.size() == 1;
+  if ((!ids && !table) || labels.kind != ColumnKind::fixed)
+    refuse("labels must be i64 [sample] or f32 [sample, value]");
+}
+
+void check_fields(const std::vector<FieldSpec>& fields, const std::vector<ColumnSpec>& columns) {
+  if (fields.size() > kMaxFields)
+    refuse(fmt::format("{} further image fields: at most {}", fields.size(), kMaxFields));
+  std::set<std::string> tensors(kReserved.begin(), kReserved.end());
+  for (const ColumnSpec& column : columns) {
+    tensors.insert(column.name);
+    if (column.kind != ColumnKind::fixed) tensors.insert(offsets_name(column));
+  }
+  const auto add = [&](const FieldSpec& field, const std::string& tensor) {
+    if (!tensors.insert(tensor).second)
+      refuse(fmt::format("field {}: there is another tensor {}", quoted(field.name), quoted(tensor)));
+  };
+  for (const FieldSpec& field : fields) {
+    const std::string name = quoted(field.name);
+    if (field.name.empty() || !is_utf8(field.name) || field.name.size() > 200)
+      refuse(fmt::format("field name {}: it must be 1 to 200 bytes of UTF-8", name));
+    add(field, field.name);
+    for (const std::string_view part : {"frames", "checksums", "frame_offsets", "frame_checksums", "padding"})
+      add(field, field_tensor(field, part));
+    try {
+      field.spec.check();
+      check_normalization(field.normalization, field.spec);
+      check_codec(field.codec, field.spec);
+    } catch (const Error& error) {
+      refuse(fmt::format("field {}: {}", name, error.what()));
+    }
+    if (field.role != FieldRole::mask) continue;
+    if ((field.spec.dtype != DType::u8 && field.spec.dtype != DType::u16) || field.spec.channels != 1 ||
+        field.spec.is_tensor())
+      refuse(fmt::format("field {} is a mask of {} with {} channels: class ids are u8 or u16, one channel",
+                         name, to_string(field.spec.dtype), field.spec.channels));
+    if (!is_identity(field.normalization))
+      refuse(fmt::format("field {} is a mask: its mean and std must be 0 and 1", name));
+  }
+}
+
+void check_writer_options(const ShardWriterOptions& options) {
+  options.spec.check();
+  check_normalization(options.normalization, options.spec);
+  check_codec(options.codec, options.spec);
+  check_provenance(options.provenance);
+  check_columns(options.columns);
+  check_fields(options.fields, options.columns);
+  if (codec_spec_from_string(to_string(options.codec)).kind != options.codec.kind)
+    refuse("codec is not known");
+  if (!from_hex(options.fingerprint)) {
+    refuse(
+        fmt::format("fingerprint {} must be 16 lower-case hexadecimal digits", quoted(options.fingerprint)));
+  }
+}
+
+void check_codec(const CodecSpec& codec, const SampleSpec& spec) {
+  if (codec.kind != CodecSpec::Kind::packed) return;
+  if (spec.dtype == DType::u16 || spec.channels > packed::kMaxChannels || spec.is_tensor())
+    refuse(fmt::format(
+        "codec packed holds images of 8 bits and up to {} channels, not {} {} with {} channels: use "
+        "zstd or none",
+        packed::kMaxChannels, to_string(spec.dtype), to_string(spec.layout), spec.channels));
+}
+
+std::string_view use_of_version_2(const DatasetSpec& spec) noexcept {
+  if (spec.spec.is_tensor()) return "samples of layout tensor";
+  if (spec.spec.dtype == DType::u16) return "samples of dtype u16";
+  if (spec.spec.channels > 4) return "samples of more than 4 channels";
+  if (spec.normalization.mean.size() != 3) return "a mean and std of more than three channels";
+  for (const ColumnSpec& column : spec.columns)
+    if (column.kind != ColumnKind::fixed) return "columns of kind ragged or text";
+  if (!spec.fields.empty()) return "further image fields";
+  return {};
+}
+
+std::uint64_t profile_version(const DatasetSpec& spec) { return use_of_version_2(spec).empty() ? 1 : 2; }
+
+std::string offsets_name(const ColumnSpec& column) { return column.name + "_offsets"; }
+
+std::string field_tensor(const FieldSpec& field, std::string_view part) {
+  return field.name + '.' + std::string(part);
+}
+
+std::string field_images(const FieldSpec& field) {
+  return field.codec.kind == CodecSpec::Kind::none ? field.name : field_tensor(field, "frames");
+}
+
+}  // namespace shard

@@ -1,0 +1,254 @@
+#include "shard/image/preprocess.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "image/codecs/jpeg.hpp"
+#include "image/codecs/png.hpp"
+#include "image/pixels/decode_memory.hpp"
+#include "image/pixels/memory_errors.hpp"
+#include "image/pixels/pixel_buffer.hpp"
+#include "image/pixels/wide_pixels.hpp"
+#include "image/preprocess/normalize.hpp"
+#include "image/resample/resample.hpp"
+#include "shard/error.hpp"
+
+namespace shard::image {
+namespace {
+
+constexpr std::uint32_t kPiecePixels = 1 << 14;  // of a very long row, expanded at a time
+
+// Rows into one buffer of bytes, height x width x 3.
+class ImageSink final : public RowSink {
+ public:
+  ImageSink(std::uint8_t* rows, std::size_t row_bytes) : rows_(rows), row_bytes_(row_bytes) {}
+  std::uint8_t* begin_row(std::uint32_t y) override { return rows_ + y * row_bytes_; }
+  void end_row(std::uint32_t) override {}
+
+ private:
+  std::uint8_t* rows_;
+  std::size_t row_bytes_;
+};
+
+// Rows into a sample, by way of one row that stays in cache.
+class SampleSink final : public RowSink {
+ public:
+  SampleSink(const RowWriter& writer, std::uint8_t* row, std::byte* sample)
+      : writer_(writer), row_(row), sample_(sample) {}
+  std::uint8_t* begin_row(std::uint32_t) override { return row_; }
+  void end_row(std::uint32_t y) override { writer_.write(row_, y, sample_); }
+
+ private:
+  const RowWriter& writer_;
+  std::uint8_t* row_;
+  std::byte* sample_;
+};
+
+template <class Work>
+class AtEnd {
+ public:
+  explicit AtEnd(Work work) : work_(std::move(work)) {}
+  AtEnd(const AtEnd&) = delete;
+  AtEnd& operator=(const AtEnd&) = delete;
+  ~AtEnd() { work_(); }
+
+ private:
+  Work work_;
+};
+
+const PreprocessOptions& checked(const PreprocessOptions& options) {
+  options.check();
+  return options;
+}
+
+}  // namespace
+
+struct Preprocessor::Impl {
+  explicit Impl(const PreprocessOptions& given)
+      : options(checked(given)),
+        spec(options.sample_spec()),
+        wide(options.wide() ? std::make_unique<WideWriter>(options) : nullptr),
+        writer(wide ? DType::u8 : spec.dtype, spec.layout, options.normalization,
+               Size{spec.width, spec.height}),
+        row(std::size_t{spec.width} * 3) {}
+
+  void check_out(std::span<std::byte> out) const {
+    if (out.size() != spec.size_bytes()) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("out has {} bytes, a sample {}: give a span of the sample's size", out.size(),
+                              spec.size_bytes()));
+    }
+  }
+
+  // Sets up the resampler for a whole image of this size.
+  const Box& start(Size source, RowSink& sink) {
+    const Size resized = resized_size(source, options);
+    resampler.start(source, resized, crop_box(resized, options), options.filter, sink);
+    return resampler.source_box();
+  }
+
+  void resize(const RgbView& source, RowSink& sink) {
+    const Box& box = start({source.width, source.height}, sink);
+    resampler.push(source.data + box.top * source.stride_bytes + std::size_t{box.left} * 3,
+                   source.stride_bytes, box.height);
+  }
+
+  // The image that `reader` has opened: each few rows are resized while they are in cache.
+  void resize(JpegReader& reader, Size source, RowSink& sink) {
+    reader.start(start(source, sink));
+    for (RgbView rows = reader.read_rows(kMaxBatchRows); rows.height > 0;
+         rows = reader.read_rows(kMaxBatchRows)) {
+      resampler.push(rows.data, rows.stride_bytes, rows.height);
+    }
+    reader.finish();
+  }
+
+  // A PNG that is not interlaced, row by row: never the whole image in memory.
+  void resize(PngReader& reader, RowSink& sink) {
+    const Box box = start({reader.info().width, reader.info().height}, sink);
+    for (std::uint32_t y = 0; y < box.top; ++y) reader.read_row();
+    if (resampler.takes_pieces()) {
+      std::uint8_t* piece = png_rows.reserve(std::size_t{kPiecePixels} * 3);
+      for (std::uint32_t y = 0; y < box.height; ++y) {
+        reader.read_row();
+        for (std::uint32_t x = 0; x < box.width; x += kPiecePixels) {
+          const std::uint32_t count = std::min(kPiecePixels, box.width - x);
+          reader.expand(box.left + x, count, piece);
+          resampler.push_piece(piece, count);
+        }
+      }
+    } else {
+      const std::size_t stride = std::size_t{box.width} * 3;
+      std::uint8_t* rows = png_rows.reserve(stride * kMaxBatchRows);
+      for (std::uint32_t y = 0; y < box.height;) {
+        const std::uint32_t count = std::min(kMaxBatchRows, box.height - y);
+        for (std::uint32_t i = 0; i < count; ++i) {
+          reader.read_row();
+          reader.expand(box.left, box.width, rows + i * stride);
+        }
+        resampler.push(rows, stride, count);
+        y += count;
+      }
+    }
+    reader.finish();
+  }
+
+  WarningSet run_file(Decoder& decoder, std::span<const std::byte> file, const DecodeOptions& decode,
+                      std::span<std::byte> out);
+
+  // Calls `work` with the sink that makes a sample at `out`.
+  template <class Work>
+  void into_sample(std::span<std::byte> out, const Work& work) {
+    if (spec.dtype == DType::u8 && spec.layout == Layout::nhwc) {
+      ImageSink sink(reinterpret_cast<std::uint8_t*>(out.data()), std::size_t{spec.width} * 3);
+      work(sink);
+    } else {
+      SampleSink sink(writer, row.data(), out.data());
+      work(sink);
+    }
+  }
+
+  PreprocessOptions options;
+  SampleSpec spec;
+  std::unique_ptr<WideWriter> wide;  // else the others
+  RowWriter writer;
+  Resampler resampler;
+  JpegReader jpeg;
+  PixelBuffer png_rows;
+  std::vector<std::uint8_t> row;
+  std::vector<std::uint8_t> image;  // of resize_crop
+};
+
+Preprocessor::Preprocessor(const PreprocessOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+Preprocessor::Preprocessor(Preprocessor&&) noexcept = default;
+Preprocessor& Preprocessor::operator=(Preprocessor&&) noexcept = default;
+Preprocessor::~Preprocessor() = default;
+
+const PreprocessOptions& Preprocessor::options() const noexcept { return impl_->options; }
+
+RgbView Preprocessor::resize_crop(const RgbView& source) {
+  const std::size_t row_bytes = std::size_t{impl_->spec.width} * 3;
+  impl_->image.resize(row_bytes * impl_->spec.height);
+  ImageSink sink(impl_->image.data(), row_bytes);
+  with_memory_errors([&] { impl_->resize(source, sink); });
+  return {impl_->image.data(), impl_->spec.width, impl_->spec.height, row_bytes};
+}
+
+void Preprocessor::run(const WideView& source, std::span<std::byte> out) {
+  impl_->check_out(out);
+  if (!impl_->wide)
+    throw Error(ErrorCode::invalid_argument, "an image with its own channels needs the option `channels`");
+  with_memory_errors([&] { impl_->wide->write(source, out); });
+}
+
+void Preprocessor::run(const RgbView& source, std::span<std::byte> out) {
+  impl_->check_out(out);
+  if (impl_->wide) {
+    const std::size_t row_bytes = std::size_t{source.width} * 3;
+    std::vector<std::byte> rows(row_bytes * source.height);
+    for (std::uint32_t y = 0; y < source.height; ++y)
+      std::memcpy(rows.data() + y * row_bytes, source.data + y * source.stride_bytes, row_bytes);
+    return run(WideView{rows.data(), DType::u8, 3, source.width, source.height}, out);
+  }
+  with_memory_errors([&] { impl_->into_sample(out, [&](RowSink& sink) { impl_->resize(source, sink); }); });
+}
+
+WarningSet Preprocessor::Impl::run_file(Decoder& decoder, std::span<const std::byte> file,
+                                        const DecodeOptions& decode, std::span<std::byte> out) {
+  if (wide) {
+    const AtEnd free_memory([&] {
+      if (decode.memory != nullptr) decoder.release();
+    });
+    const WideImage decoded = decode_wide(decoder, file, decode);
+    wide->write(decoded.view(), out);
+    return decoded.warnings;
+  }
+  // Coefficients of a turned image are not those of the stored one turned: it is decoded whole and set
+  // upright first.
+  switch (decode.page == 0 ? detect_format(file) : Format::unknown) {  // pages: decode() knows them
+    case Format::jpeg: {
+      const JpegHeader& header = jpeg.open(file, decode);
+      if (header.orientation != 1) break;
+      const Size size{header.width, header.height};
+      const MemoryBudget::Share share = take_memory(decode, jpeg.memory_bytes());
+      const AtEnd free_memory([&] { jpeg.close(); });  // before the share is given back
+      into_sample(out, [&](RowSink& sink) { resize(jpeg, size, sink); });
+      return jpeg.warnings();
+    }
+    case Format::png: {
+      PngReader reader(file, decode);
+      if (reader.info().orientation != 1 || !reader.comes_by_rows()) break;
+      const MemoryBudget::Share share = take_memory(decode, reader.memory_bytes());
+      into_sample(out, [&](RowSink& sink) { resize(reader, sink); });
+      return reader.warnings();
+    }
+    case Format::webp:
+    case Format::tiff:
+    case Format::gif:
+    case Format::bmp:
+    case Format::pnm:
+    case Format::avif:
+    case Format::heic:
+    case Format::jxl:
+    case Format::unknown:
+      break;
+  }
+  const AtEnd free_memory([&] {
+    if (decode.memory != nullptr) decoder.release();
+  });
+  const RgbView view = decoder.decode(file, decode);
+  into_sample(out, [&](RowSink& sink) { resize(view, sink); });
+  return decoder.warnings();
+}
+
+WarningSet Preprocessor::run_file(Decoder& decoder, std::span<const std::byte> file,
+                                  const DecodeOptions& decode, std::span<std::byte> out) {
+  impl_->check_out(out);
+  return with_memory_errors([&] { return impl_->run_file(decoder, file, decode, out); });
+}
+
+}  // namespace shard::image

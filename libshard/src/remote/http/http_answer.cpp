@@ -1,0 +1,47 @@
+#include "remote/http/http_answer.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+namespace shard {
+
+std::optional<std::uint64_t> whole_number(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+std::optional<ContentRange> parse_content_range(std::string_view text) {
+  if (!text.starts_with("bytes ")) return std::nullopt;
+  text.remove_prefix(6);
+  const std::size_t dash = text.find('-');
+  const std::size_t slash = text.find('/');
+  if (dash == std::string_view::npos || slash == std::string_view::npos || slash < dash) return std::nullopt;
+  const auto first = whole_number(text.substr(0, dash));
+  const auto last = whole_number(text.substr(dash + 1, slash - dash - 1));
+  const auto total = whole_number(text.substr(slash + 1));
+  if (!first || !last || !total || *last < *first || *last >= *total) return std::nullopt;
+  return ContentRange{*first, *last + 1, *total};
+}
+
+bool equals_ignoring_case(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) {
+           return (x >= 'A' && x <= 'Z' ? x + 32 : x) == (y >= 'A' && y <= 'Z' ? y + 32 : y);
+         });
+}
+
+std::string error_code_of(std::string_view xml) {
+  const std::size_t begin = xml.find("<Code>");
+  const std::size_t end = xml.find("</Code>");
+  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin + 6 || end > begin + 70)
+    return {};
+  const std::string_view code = xml.substr(begin + 6, end - begin - 6);
+  const bool plain = std::all_of(code.begin(), code.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  });
+  return plain ? std::string(code) : std::string();
+}
+
+}  // namespace shard

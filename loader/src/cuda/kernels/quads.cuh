@@ -1,0 +1,102 @@
+// Four neighbouring pixels as a batch delivers them, stored as vectors where they are aligned.
+//
+// Included by files that are built without contraction of floating-point expressions (see CMakeLists.txt).
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/kernels/launch.cuh"
+
+namespace shard::gpu {
+
+inline constexpr std::uint32_t kQuad = 4;  // pixels
+
+// Delivered elements of 1, 2 or 4 bytes, four at a time.
+template <class Element>
+struct Quad;
+template <>
+struct Quad<std::uint8_t> {
+  using Vector = std::uint32_t;
+  static __device__ Vector of(const std::uint8_t* e) {
+    return e[0] | std::uint32_t{e[1]} << 8U | std::uint32_t{e[2]} << 16U | std::uint32_t{e[3]} << 24U;
+  }
+};
+template <>
+struct Quad<std::uint16_t> {
+  using Vector = uint2;
+  static __device__ Vector of(const std::uint16_t* e) {
+    return {e[0] | std::uint32_t{e[1]} << 16U, e[2] | std::uint32_t{e[3]} << 16U};
+  }
+};
+template <>
+struct Quad<std::uint32_t> {
+  using Vector = uint4;
+  static __device__ Vector of(const std::uint32_t* e) { return {e[0], e[1], e[2], e[3]}; }
+};
+
+// Four pixels, of which the first `pixels` are there, to the elements at `out`.
+// value_of(channel, byte): the element.
+template <class Element, std::uint32_t kChannels, class ValueOf>
+__device__ void store_pixels(const Launch& launch, bool aligned, std::uint32_t pixels, std::uint64_t out,
+                             const std::uint8_t (&bytes)[kChannels][kQuad], const ValueOf& value_of) {
+  auto* const target = reinterpret_cast<Element*>(launch.target) + out;
+  Element elements[kChannels * kQuad];  // as they are delivered
+#pragma unroll
+  for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < kQuad; ++i) {
+      const Element element = value_of(channel, bytes[channel][i]);
+      if (!aligned) {
+        if (i < pixels) __stcs(target + channel * launch.out.plane + i * launch.out.pixel, element);
+      } else if (launch.planar_out) {
+        elements[channel * kQuad + i] = element;
+      } else {
+        elements[i * kChannels + channel] = element;
+      }
+    }
+  }
+  if (!aligned) return;
+  using Vector = typename Quad<Element>::Vector;
+#pragma unroll
+  for (std::uint32_t v = 0; v < kChannels; ++v) {
+    const std::uint64_t at = launch.planar_out ? v * launch.out.plane : v * kQuad;
+    auto* const place = reinterpret_cast<Vector*>(target + at);
+    const Vector vector = Quad<Element>::of(elements + v * kQuad);
+    if (launch.reused)
+      *place = vector;
+    else
+      __stcs(place, vector);
+  }
+}
+
+template <std::uint32_t kChannels>
+__device__ void deliver_pixels(const Launch& launch, const std::uint32_t* tables, bool aligned,
+                               std::uint32_t pixels, std::uint64_t out,
+                               const std::uint8_t (&bytes)[kChannels][kQuad]) {
+  switch (launch.values) {
+    case Values::same:
+      return store_pixels<std::uint8_t>(launch, aligned, pixels, out, bytes,
+                                        [](std::uint32_t, std::uint8_t byte) { return byte; });
+    case Values::table32:
+      return store_pixels<std::uint32_t>(
+          launch, aligned, pixels, out, bytes,
+          [&](std::uint32_t channel, std::uint8_t byte) { return tables[channel * 256 + byte]; });
+    case Values::table16:
+      return store_pixels<std::uint16_t>(launch, aligned, pixels, out, bytes,
+                                         [&](std::uint32_t channel, std::uint8_t byte) {
+                                           return static_cast<std::uint16_t>(tables[channel * 256 + byte]);
+                                         });
+    case Values::line_f16:
+      return store_pixels<std::uint16_t>(launch, aligned, pixels, out, bytes,
+                                         [&](std::uint32_t channel, std::uint8_t byte) {
+                                           return line_value<Values::line_f16>(launch, channel, byte);
+                                         });
+    case Values::line_bf16:
+      return store_pixels<std::uint16_t>(launch, aligned, pixels, out, bytes,
+                                         [&](std::uint32_t channel, std::uint8_t byte) {
+                                           return line_value<Values::line_bf16>(launch, channel, byte);
+                                         });
+  }
+}
+
+}  // namespace shard::gpu

@@ -1,0 +1,186 @@
+// Queues the parameters of a transform, and then the kernels that it needs.
+#include "cuda/kernels/transform.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "cuda/kernels/launch.cuh"
+#include "shard/error.hpp"
+#include "transform/check_work.hpp"
+#include "transform/value_map.hpp"
+
+namespace shard {
+
+namespace {
+
+using gpu::Axes;
+using gpu::Launch;
+using gpu::SampleRecord;
+using gpu::Tables;
+using gpu::Values;
+
+Axes axes_of(const SampleSpec& spec) {
+  const bool planar = spec.layout == Layout::nchw;
+  Axes axes{};
+  axes.width = spec.width;
+  axes.height = spec.height;
+  axes.pixel = planar ? 1 : spec.channels;
+  axes.row = std::uint64_t{spec.width} * axes.pixel;
+  axes.plane = planar ? std::uint64_t{spec.width} * spec.height : 1;
+  axes.sample = spec.elements();
+  return axes;
+}
+
+Launch make_launch(const TransformWork& work, const ValueMap* map, const std::byte* scratch) {
+  Launch launch{};
+  launch.tables = reinterpret_cast<const std::uint32_t*>(scratch);
+  launch.records = reinterpret_cast<const SampleRecord*>(scratch + sizeof(Tables));
+  launch.samples = static_cast<std::uint32_t>(work.sources.size());
+  launch.channels = work.stored.channels;
+  launch.in = axes_of(work.stored);
+  launch.out = axes_of(work.delivered);
+  launch.planar_out = work.delivered.layout == Layout::nchw;
+  launch.target = work.target;
+  launch.reused = work.target_is_read_soon;
+  if (map == nullptr) return launch;
+  launch.values = work.delivered.dtype == DType::f32 ? Values::table32 : Values::table16;
+  if (map->fused) launch.values = work.delivered.dtype == DType::f16 ? Values::line_f16 : Values::line_bf16;
+  std::copy(map->scale.begin(), map->scale.end(), launch.scale);
+  std::copy(map->bias.begin(), map->bias.end(), launch.bias);
+  return launch;
+}
+
+gpu::Unpacking make_unpacking(const TransformWork& work, bool whole) {
+  const packed::Shape shape{work.stored.channels, work.stored.height, work.stored.width};
+  gpu::Unpacking unpacking{};
+  unpacking.height = shape.height;
+  unpacking.width = shape.width;
+  unpacking.pairs = static_cast<std::uint32_t>(shape.row_pairs());
+  unpacking.strips = static_cast<std::uint32_t>(shape.strips());
+  unpacking.code_bytes = static_cast<std::uint32_t>(shape.code_bytes());
+  unpacking.first_unit = static_cast<std::uint32_t>(shape.first_strip() / packed::kAlignment);
+  unpacking.stored_units =
+      (packed::kStoredBegin + shape.pixels_bytes() + packed::kAlignment - 1) / packed::kAlignment;
+  unpacking.whole = whole;
+  unpacking.broken = work.broken;
+  return unpacking;
+}
+
+// The length in units of 16 bytes. 0, which no frame has, if the length is not possible.
+std::uint32_t frame_units(std::uint64_t bytes) {
+  const std::uint64_t units = bytes / packed::kAlignment;
+  return bytes % packed::kAlignment == 0 && units <= std::numeric_limits<std::uint32_t>::max()
+             ? static_cast<std::uint32_t>(units)
+             : 0;
+}
+
+void check_frame(const TransformWork& work, std::size_t row) {
+  if (reinterpret_cast<std::uintptr_t>(work.sources[row]) % packed::kAlignment == 0) return;
+  throw Error(ErrorCode::invalid_argument,
+              "transform: row " + std::to_string(row) + ": its frame is not 16-byte aligned");
+}
+
+// Behind the records: the mean and std of each channel, if there are too many for the parameters of a launch.
+// In units of 16 bytes, as launch_upload() takes them.
+std::size_t normalization_bytes(const TransformWork& work) noexcept {
+  return work.stored.channels > 4 ? (2 * sizeof(float) * work.stored.channels + 15) / 16 * 16 : 0;
+}
+
+}  // namespace
+
+std::size_t transform_scratch_bytes(const TransformWork& work) noexcept {
+  if (!work.begins.empty()) return augmented_scratch_bytes(work);
+  const std::size_t passes = work.frame_bytes.empty() ? 1 : 2;
+  return sizeof(Tables) + passes * work.sources.size() * sizeof(SampleRecord) + normalization_bytes(work);
+}
+
+bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* device, cudaStream_t stream,
+                      const TransformLaunch& with) {
+  check_work(work);
+  if (!work.begins.empty()) {
+    launch_augmented(work, pinned, device, stream, with.upload);
+    return false;
+  }
+  const std::size_t samples = work.sources.size();
+  if (samples == 0) {
+    launch_upload(with.upload, stream);
+    return with.tables_there;
+  }
+  const bool packed = !work.frame_bytes.empty();
+  bool resized = false;
+  auto* const records = reinterpret_cast<SampleRecord*>(pinned + sizeof(Tables));
+  for (std::size_t i = 0; i < samples; ++i) {
+    check_crop(work, i);
+    if (packed) check_frame(work, i);
+    const SampleCrop& crop = work.crops[i];
+    resized = resized || resizes(work, crop);
+    records[i] = {reinterpret_cast<const std::uint8_t*>(work.sources[i]),
+                  crop.left,
+                  crop.top,
+                  crop.width,
+                  crop.height,
+                  crop.flip ? 1U : 0U,
+                  packed ? frame_units(work.frame_bytes[i]) : 0};
+  }
+  std::size_t uploaded = samples;
+  if (packed && resized) {
+    if (work.unpacked == nullptr)
+      throw Error(ErrorCode::invalid_argument, "transform: there is no room to unpack samples to be resized");
+    for (std::size_t i = 0; i < samples; ++i) {
+      records[samples + i] = records[i];
+      records[samples + i].source =
+          reinterpret_cast<const std::uint8_t*>(work.unpacked) + i * work.stored.size_bytes();
+    }
+    uploaded = 2 * samples;
+  }
+  const bool of_bytes = work.stored.dtype == DType::u8 && !is_wide(work.stored);
+  const ValueMap* const map =
+      of_bytes && work.delivered.dtype != DType::u8 ? &cached_value_map(work) : nullptr;
+  const bool tables =
+      map != nullptr && !(with.tables_there && std::memcmp(pinned, map->bits.data(), sizeof(Tables)) == 0);
+  if (tables) std::memcpy(pinned, map->bits.data(), sizeof(Tables));
+  const std::size_t begin = tables ? 0 : sizeof(Tables);
+  std::size_t end = sizeof(Tables) + uploaded * sizeof(SampleRecord);
+  const std::size_t normalization_at = end;
+  if (const std::size_t bytes = normalization_bytes(work); bytes != 0) {
+    auto* const numbers = reinterpret_cast<float*>(pinned + end);
+    for (std::size_t c = 0; c < work.stored.channels; ++c) {
+      numbers[c] = mean_of(work.normalization, c);
+      numbers[work.stored.channels + c] = std_of(work.normalization, c);
+    }
+    end += bytes;
+  }
+  launch_upload({device + begin, pinned + begin, end - begin}, stream, with.upload);
+  Launch launch = make_launch(work, map, device);
+  launch.normalization = reinterpret_cast<const float*>(device + normalization_at);
+  const gpu::Unpacking unpacking = make_unpacking(work, resized);
+  if (packed && resized) {
+    TransformWork unpacked = work;
+    unpacked.stored.layout = Layout::nhwc;
+    Launch first = launch;
+    first.values = Values::same;
+    first.out = axes_of(unpacked.stored);
+    first.planar_out = false;
+    first.target = work.unpacked;
+    gpu::launch_unpack(first, unpacking, stream);
+    gpu::check_launch("unpacking");
+    launch.records += samples;
+    launch.in = first.out;
+    gpu::launch_resize(unpacked, launch, stream);
+  } else if (packed) {
+    gpu::launch_unpack(launch, unpacking, stream);
+  } else if (!of_bytes && (resized || converts_floats(work))) {
+    gpu::launch_floats(work, launch, resized, stream);
+  } else if (resized) {
+    gpu::launch_resize(work, launch, stream);
+  } else {
+    gpu::launch_copy(work, launch, stream);
+  }
+  gpu::check_launch("the transform");
+  return with.tables_there || map != nullptr;
+}
+
+}  // namespace shard

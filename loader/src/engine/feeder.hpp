@@ -1,0 +1,61 @@
+// Feeder: one thread that keeps the ring full.
+//
+//   mailbox ──run──▶ thread: acquire ──▶ BatchMaker::begin ──▶ BatchMaker::end ──▶ push ──▶ ring
+//
+// Loader and feeder share the ring and the mailbox. For stats() the feeder keeps one struct under a mutex.
+// All other members are used by its thread only.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "engine/batch_maker.hpp"
+#include "engine/loader_setup.hpp"
+#include "engine/mailbox.hpp"
+#include "slot/ring.hpp"
+
+namespace shard {
+
+class Feeder {
+ public:
+  // Allocates what the slots of the ring and the transport need. All of them must outlive the feeder. Errors:
+  // resource, not_found, corrupt, io, unsupported (the transport).
+  // `first_epoch`: that of the loader, if one has started.
+  Feeder(const LoaderSetup& setup, Ring& ring, Mailbox& mailbox, std::optional<std::uint64_t> first_epoch);
+  Feeder(const Feeder&) = delete;
+  Feeder& operator=(const Feeder&) = delete;
+  // Stops the run and joins the thread.
+  ~Feeder();
+
+  // The feeder's part of the statistics: transport, reason, bytes and memory; storage, link and consumer
+  // seconds. From any thread.
+  LoaderStats stats() const;
+
+ private:
+  void feed();
+  bool feed_epoch(std::uint64_t epoch, std::uint64_t first_batch);
+  bool verifies(std::uint64_t epoch) const noexcept;
+  Slot* acquire();
+  void publish();
+
+  const LoaderSetup& setup_;
+  Ring& ring_;
+  Mailbox& mailbox_;
+  BatchMaker maker_;
+  bool warm_ = false;                         // a batch was made
+  std::optional<std::uint64_t> first_epoch_;  // the first one that was requested: for Verify::first_epoch
+  double slot_wait_seconds_ = 0;              // for a free slot
+
+  struct Told {
+    mutable std::mutex mutex;
+    LoaderStats stats;
+  };
+  Told told_;
+
+  std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace shard

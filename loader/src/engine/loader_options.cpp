@@ -1,0 +1,56 @@
+#include "engine/loader_options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/system/cpu_count.hpp"
+#include "fields/delivered_columns.hpp"
+#include "fields/views.hpp"
+#include "shard/error.hpp"
+
+namespace shard {
+
+namespace {
+
+// They wait for answers, not for a CPU: the first batch of a shuffle needs the heads of as many
+// shards as it has samples.
+constexpr unsigned kRemoteThreads = 16;
+
+unsigned default_threads() { return std::min(cpu_count(), 8U); }
+
+}  // namespace
+
+LoaderOptions check_loader_options(LoaderOptions options) {
+  auto refuse = [](const std::string& message) { throw Error(ErrorCode::invalid_argument, message); };
+  if (options.transport > TransportKind::resident)
+    refuse(fmt::format("transport is {}; it must be automatic (0), mapped, staged, direct or resident (4)",
+                       static_cast<int>(options.transport)));
+  if (options.verify > Verify::always)
+    refuse(fmt::format("verify is {}; it must be never (0), first_epoch or always (2)",
+                       static_cast<int>(options.verify)));
+  if (options.prefetch < 1 || options.prefetch > 64)
+    refuse(fmt::format("prefetch is {}; it must be 1 to 64", options.prefetch));
+  if (options.threads > 256)
+    refuse(fmt::format("threads is {}; it must be 0 (as many as cores, up to 8) to 256", options.threads));
+  if (options.threads == 0) options.threads = default_threads();
+  return options;
+}
+
+LoaderOptions check_loader_options(LoaderOptions options, const Dataset& dataset) {
+  if (options.threads == 0 && dataset.is_remote()) options.threads = kRemoteThreads;
+  LoaderOptions checked = check_loader_options(std::move(options));
+  name_layouts(dataset.info(), checked);
+  set_row_limits(dataset, checked);
+  return checked;
+}
+
+std::vector<std::uint64_t> samples_of_shards(const DatasetInfo& info) {
+  std::vector<std::uint64_t> samples;
+  for (const ShardSummary& shard : info.shards) samples.push_back(shard.samples);
+  return samples;
+}
+
+}  // namespace shard

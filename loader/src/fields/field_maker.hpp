@@ -1,0 +1,58 @@
+// FieldMaker: queues what makes the further image fields of a batch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/loader_setup.hpp"
+#include "fields/drawn_steps.hpp"
+#include "fields/fields.hpp"
+#include "slot/slot.hpp"
+
+namespace shard {
+
+// Queues the decoding of frames of codec packed: samples, one after the other, at `target`.
+// Sets `decoded` to where each one is.
+void queue_decoding(Stream& stream, const StoredForm& form, std::span<const std::byte* const> sources,
+                    std::span<const std::uint64_t> sizes, std::byte* target, std::uint32_t* broken,
+                    std::vector<const std::byte*>& decoded);
+
+// Used by the feeder's thread, with one stream.
+class FieldMaker {
+ public:
+  // Allocates FieldMemory. Errors: resource.
+  explicit FieldMaker(const LoaderSetup& setup);
+
+  // Where a slot has each field and view is appended to slot.fields.
+  // `offsets`: in slot.images, field by field.
+  void prepare(Slot& slot, std::span<const std::uint64_t> offsets) const;
+
+  // One field of a batch: its stored samples, and the bytes of each.
+  struct Samples {
+    std::span<const std::byte* const> sources;
+    std::span<const std::uint64_t> sizes;
+  };
+  // Queues field `number` of a batch, for all views.
+  void queue(Stream& stream, Slot& slot, std::size_t number, const Samples& samples,
+             std::span<const DrawnSteps> views);
+  std::uint64_t device_bytes() const noexcept { return memory_.size_bytes(); }
+
+ private:
+  void queue_view(Stream& stream, const FieldView& view, std::span<const std::byte* const> sources,
+                  const DrawnSteps& drawn, std::span<const MixPair> pairs, std::byte* target);
+
+  const LoaderSetup& setup_;
+  FieldMemory memory_;
+  std::unique_ptr<Block> block_;  // device: null if no field needs it
+  std::byte* decoded_memory_ = nullptr;
+  std::byte* pixels_ = nullptr;
+  std::byte* between_ = nullptr;
+  std::byte* scratch_ = nullptr;
+  std::vector<const std::byte*> decoded_;  // scratch, like the others
+  std::vector<const std::byte*> rows_;
+  std::vector<SampleCrop> whole_;
+};
+
+}  // namespace shard

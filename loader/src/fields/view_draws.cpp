@@ -1,0 +1,96 @@
+#include "fields/view_draws.hpp"
+
+#include <algorithm>
+
+#include "fields/views.hpp"
+#include "shard/loader/geometry.hpp"
+
+namespace shard {
+
+namespace {
+
+constexpr std::size_t kPiece = 16;  // samples that a thread draws for at once
+
+}  // namespace
+
+void ViewDraws::start(const LoaderSetup& setup, std::uint64_t epoch, std::span<const std::uint64_t> draws,
+                      ThreadPool& pool) {
+  finish();  // of a batch that failed
+  targets_ = setup.targets;
+  const std::size_t pieces = (draws.size() + kPiece - 1) / kPiece;
+  views_.resize(setup.transforms.size());
+  pieces_.resize(views_.size());
+  for (std::size_t view = 0; view < views_.size(); ++view) {
+    views_[view].crops.resize(draws.size());
+    pieces_[view].resize(pieces);
+  }
+  submit_rows(pool, pieces, drawn_,
+              [this, &setup, epoch, draws](std::size_t piece) { draw_piece(setup, epoch, draws, piece); });
+}
+
+void ViewDraws::draw_piece(const LoaderSetup& setup, std::uint64_t epoch,
+                           std::span<const std::uint64_t> draws, std::size_t piece) {
+  const std::size_t first = piece * kPiece;
+  const std::size_t last = std::min(first + kPiece, draws.size());
+  for (std::size_t number = 0; number < views_.size(); ++number) {
+    const TransformOptions& options = view_options(setup.options, number);
+    const TransformWork& work = setup.transforms[number];
+    const std::uint64_t seed = crop_seed(setup.options.seed, number);
+    Piece& drawn = pieces_[number][piece];
+    drawn.instructions.clear();
+    drawn.ends.clear();
+    for (std::size_t i = first; i < last; ++i) {
+      views_[number].crops[i] = draw_crop(work.stored, options, seed, epoch, draws[i]);
+      if (options.operations.empty()) continue;
+      draw_program(work.delivered, options.operations, setup.options.seed, epoch, draws[i],
+                   static_cast<std::uint32_t>(number), drawn.instructions);
+      drawn.ends.push_back(static_cast<std::uint32_t>(drawn.instructions.size()));
+    }
+  }
+}
+
+void ViewDraws::join(std::span<const Piece> pieces, View& view) {
+  view.instructions.clear();
+  view.begins.clear();
+  for (const Piece& piece : pieces) {
+    if (piece.ends.empty()) continue;  // a view without operations
+    if (view.begins.empty()) view.begins.push_back(0);
+    const auto begin = static_cast<std::uint32_t>(view.instructions.size());
+    for (const std::uint32_t end : piece.ends) view.begins.push_back(begin + end);
+    view.instructions.insert(view.instructions.end(), piece.instructions.begin(), piece.instructions.end());
+  }
+}
+
+void ViewDraws::choose_steps(View& view) {
+  view.steps.clear();
+  view.step_begins.assign(1, 0);
+  const std::span<const Instruction> all(view.instructions);
+  for (std::size_t i = 0; i < view.crops.size(); ++i) {
+    if (!view.begins.empty())
+      append_geometric(all.subspan(view.begins[i], view.begins[i + 1] - view.begins[i]), view.steps);
+    view.step_begins.push_back(static_cast<std::uint32_t>(view.steps.size()));
+  }
+}
+
+void ViewDraws::finish() {
+  if (!drawn_.valid()) return;
+  drawn_.get();
+  for (std::size_t view = 0; view < views_.size(); ++view) {
+    join(pieces_[view], views_[view]);
+    if (targets_) choose_steps(views_[view]);
+  }
+}
+
+void ViewDraws::describe(std::size_t view, TransformWork& work) const {
+  work.crops = views_[view].crops;
+  work.instructions = views_[view].instructions;
+  work.begins = views_[view].begins;
+}
+
+std::vector<DrawnSteps> ViewDraws::steps() const {
+  std::vector<DrawnSteps> views;
+  for (const View& view : views_) views.push_back({view.crops, view.steps, view.step_begins});
+  return views;
+}
+
+}  // namespace shard

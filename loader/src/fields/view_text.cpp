@@ -1,0 +1,266 @@
+#include "fields/view_text.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "base/text/quote.hpp"
+#include "shard/error.hpp"
+
+namespace shard {
+
+namespace {
+
+constexpr std::uint32_t kVersion = 1;
+
+// The last one of each enumeration.
+constexpr CropKind last_of(CropKind) { return CropKind::random_resized; }
+constexpr DType last_of(DType) { return DType::f64; }
+constexpr Layout last_of(Layout) { return Layout::tensor; }
+constexpr Interpolation last_of(Interpolation) { return Interpolation::bilinear; }
+constexpr ops::AutoAugmentPolicy last_of(ops::AutoAugmentPolicy) { return ops::AutoAugmentPolicy::svhn; }
+
+// members(words, of) passes each member of a struct to `words`, which writes or reads it.
+template <class Words>
+void members(Words& words, Range& of) {
+  words(of.low, of.high);
+}
+template <class Words>
+void members(Words& words, ops::ColorJitter& of) {
+  words(of.brightness, of.contrast, of.saturation, of.hue, of.random_order, of.probability);
+}
+template <class Words>
+void members(Words& words, ops::GaussianBlur& of) {
+  words(of.kernel_size, of.sigma, of.probability);
+}
+template <class Words>
+void members(Words& words, ops::Solarize& of) {
+  words(of.threshold, of.probability);
+}
+template <class Words>
+void members(Words& words, ops::Posterize& of) {
+  words(of.bits, of.probability);
+}
+template <class Words>
+void members(Words& words, ops::Sharpness& of) {
+  words(of.factor, of.probability);
+}
+template <class Words>
+void members(Words& words, ops::ChannelPermutation& of) {
+  words(of.order, of.probability);
+}
+template <class Words>
+void members(Words& words, ops::Affine& of) {
+  words(of.degrees, of.translate, of.scale, of.shear_x, of.shear_y, of.interpolation, of.fill,
+        of.probability);
+}
+template <class Words>
+void members(Words& words, ops::Rotation& of) {
+  words(of.degrees, of.interpolation, of.fill, of.probability);
+}
+template <class Words>
+void members(Words& words, ops::Perspective& of) {
+  words(of.distortion, of.interpolation, of.fill, of.probability);
+}
+template <class Words>
+void members(Words& words, ops::Erasing& of) {
+  words(of.scale, of.ratio, of.value, of.probability);
+}
+template <class Words>
+void members(Words& words, ops::QuarterTurns& of) {
+  words(of.turns, of.probability);
+}
+template <class Words>
+void members(Words& words, ops::PaddedCrop& of) {
+  words(of.padding, of.reflect, of.fill, of.probability);
+}
+template <class Words>
+void members(Words& words, ops::RandAugment& of) {
+  words(of.count, of.magnitude, of.bins, of.interpolation, of.fill, of.probability);
+}
+template <class Words>
+void members(Words& words, ops::TrivialAugmentWide& of) {
+  words(of.bins, of.interpolation, of.fill, of.probability);
+}
+template <class Words>
+void members(Words& words, ops::AutoAugment& of) {
+  words(of.policy, of.interpolation, of.fill, of.probability);
+}
+template <class Words>
+void members(Words& words, ops::AugMix& of) {
+  words(of.severity, of.width, of.depth, of.alpha, of.all_operations, of.interpolation, of.fill,
+        of.probability);
+}
+// Grayscale, Equalize, AutoContrast, Invert, VerticalFlip, ThreeAugment:
+// a struct with further members does not compile.
+template <class Words, class Plain>
+void members(Words& words, Plain& of) {
+  static_assert(sizeof(Plain) == sizeof(double), "members() of an operation is missing");
+  words(of.probability);
+}
+template <class Words>
+void members(Words& words, Normalization& of) {
+  words(of.mean, of.std);
+}
+template <class Words>
+void members(Words& words, TransformOptions& of) {
+  words(of.crop, of.crop_height, of.crop_width, of.scale, of.ratio, of.flip_probability, of.dtype, of.layout,
+        of.normalization, of.operations);
+}
+
+class Writer {
+ public:
+  template <class... Members>
+  void operator()(Members&... of) {
+    (write(of), ...);
+  }
+  std::string text;
+
+ private:
+  void word(std::string_view one) {
+    if (!text.empty()) text += ' ';
+    text += one;
+  }
+  template <class T>
+  void write(T& of) {
+    if constexpr (std::is_same_v<T, bool>)
+      word(of ? "1" : "0");
+    else if constexpr (std::is_enum_v<T>)
+      word(fmt::format("{}", static_cast<unsigned>(of)));
+    else if constexpr (std::is_arithmetic_v<T>)
+      word(fmt::format("{}", of));
+    else
+      members(*this, of);
+  }
+  template <class T, std::size_t N>
+  void write(std::array<T, N>& of) {
+    for (T& one : of) write(one);
+  }
+  template <class T>
+  void write(std::optional<T>& of) {
+    word(of ? "+" : "-");
+    if (of) write(*of);
+  }
+  template <class T>
+  void write(std::vector<T>& of) {
+    word(fmt::format("{}", of.size()));
+    for (T& one : of) write(one);
+  }
+  void write(Operation& of) {
+    word(name_of(of));
+    std::visit([&](auto& operation) { members(*this, operation); }, of);
+  }
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : rest_(text) {}
+
+  template <class... Members>
+  void operator()(Members&... of) {
+    (read(of), ...);
+  }
+  bool at_end() const noexcept { return rest_.empty(); }
+
+  [[noreturn]] static void refuse(std::string_view word, std::string_view expected) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the views of a loader state have the word {} where {} was expected",
+                            quoted(std::string(word.substr(0, 40))), expected));
+  }
+
+ private:
+  std::string_view word() {
+    const std::size_t end = rest_.find(' ');
+    const std::string_view one = rest_.substr(0, end);
+    rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
+    return one;
+  }
+  template <class T>
+  T number(std::string_view expected) {
+    const std::string_view one = word();
+    T value{};
+    const auto [end, error] = std::from_chars(one.data(), one.data() + one.size(), value);
+    if (error != std::errc{} || end != one.data() + one.size()) refuse(one, expected);
+    return value;
+  }
+  // 0 to `last`.
+  unsigned choice(unsigned last) {
+    const auto value = number<unsigned>("a whole number");
+    if (value > last) refuse(fmt::format("{}", value), fmt::format("0 to {}", last));
+    return value;
+  }
+  template <class T>
+  void read(T& of) {
+    if constexpr (std::is_same_v<T, bool>)
+      of = choice(1) == 1;
+    else if constexpr (std::is_enum_v<T>)
+      of = static_cast<T>(choice(static_cast<unsigned>(last_of(T{}))));
+    else if constexpr (std::is_arithmetic_v<T>)
+      of = number<T>("a number");
+    else
+      members(*this, of);
+  }
+  template <class T, std::size_t N>
+  void read(std::array<T, N>& of) {
+    for (T& one : of) read(one);
+  }
+  template <class T>
+  void read(std::optional<T>& of) {
+    const std::string_view one = word();
+    if (one != "+" && one != "-") refuse(one, "+ or -");
+    of.reset();
+    if (one == "+") read(of.emplace());
+  }
+  // Each element has a word, so memory is bounded by the text and not by the number in it.
+  template <class T>
+  void read(std::vector<T>& of) {
+    const auto count = number<std::uint32_t>("a number of elements");
+    of.clear();
+    for (std::uint32_t i = 0; i < count; ++i) read(of.emplace_back());
+  }
+  template <std::size_t Alternative = 0>
+  void read_operation(std::string_view name, Operation& of) {
+    if constexpr (Alternative == std::variant_size_v<Operation>) {
+      refuse(name, "an operation");
+    } else {
+      of.emplace<Alternative>();
+      if (name_of(of) == name) return members(*this, std::get<Alternative>(of));
+      read_operation<Alternative + 1>(name, of);
+    }
+  }
+  void read(Operation& of) { read_operation(word(), of); }
+
+  std::string_view rest_;
+};
+
+}  // namespace
+
+std::string views_to_text(const std::vector<TransformOptions>& views) {
+  Writer words;
+  std::uint32_t version = kVersion;
+  std::vector<TransformOptions> copies = views;
+  words(version, copies);
+  return std::move(words.text);
+}
+
+std::vector<TransformOptions> views_from_text(std::string_view text) {
+  Reader words(text);
+  std::uint32_t version = 0;
+  words(version);
+  if (version != kVersion)
+    Reader::refuse(fmt::format("{}", version),
+                   fmt::format("version {} (of another version of this library)", kVersion));
+  std::vector<TransformOptions> views;
+  words(views);
+  if (views.empty()) Reader::refuse("0", "at least one view");
+  if (!words.at_end()) Reader::refuse("behind the last view", "the end");
+  return views;
+}
+
+}  // namespace shard

@@ -1,0 +1,90 @@
+#include "fields/views.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "codec/stored_form.hpp"
+#include "shard/error.hpp"
+#include "transform/augment/operation_draws.hpp"
+#include "transform/check_work.hpp"
+
+namespace shard {
+
+std::size_t view_count(const LoaderOptions& options) noexcept { return 1 + options.further_views.size(); }
+
+const TransformOptions& view_options(const LoaderOptions& options, std::size_t view) noexcept {
+  return view == 0 ? options.transform : options.further_views[view - 1];
+}
+
+std::vector<TransformOptions> views_of(const LoaderOptions& options) {
+  std::vector<TransformOptions> views{options.transform};
+  views.insert(views.end(), options.further_views.begin(), options.further_views.end());
+  return views;
+}
+
+void set_views(LoaderOptions& options, std::vector<TransformOptions> views) {
+  options.transform = std::move(views.front());
+  views.erase(views.begin());
+  options.further_views = std::move(views);
+}
+
+void name_layouts(const DatasetInfo& info, LoaderOptions& options) {
+  if (info.spec.is_tensor() || options.unnamed_layout == UnnamedLayout::stored) return;
+  std::vector<TransformOptions> views = views_of(options);
+  for (TransformOptions& view : views)
+    if (!view.layout &&
+        (options.unnamed_layout == UnnamedLayout::nchw || is_float(view.dtype.value_or(info.spec.dtype))))
+      view.layout = Layout::nchw;
+  set_views(options, std::move(views));
+}
+
+std::vector<TransformWork> plan_views(const DatasetInfo& info, const LoaderOptions& options) {
+  if (view_count(options) > kMaxViews)
+    throw Error(ErrorCode::invalid_argument, fmt::format("a batch of {} views of each sample; at most {}",
+                                                         view_count(options), kMaxViews));
+  std::vector<TransformWork> works;
+  for (std::size_t view = 0; view < view_count(options); ++view) {
+    try {
+      works.push_back(plan_transform(info, view_options(options, view), static_cast<std::uint32_t>(view)));
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      if (view_count(options) == 1 || message.starts_with("view ")) throw;
+      throw Error(error.code(), fmt::format("view {}: {}", view, message));
+    }
+  }
+  check_mix(options.mix);
+  if (options.mix.enabled()) {
+    auto refuse = [](const std::string& message) {
+      throw Error(ErrorCode::invalid_argument, "mix: " + message);
+    };
+    if (works.size() > 1)
+      refuse(fmt::format("a batch of {} views of each sample; it is for one view", works.size()));
+    if (works[0].stored.dtype != DType::u8 || works[0].stored.is_tensor())
+      refuse(fmt::format(
+          "the samples are stored as {} values; it is for samples stored as u8 or with codec packed",
+          to_string(works[0].stored.dtype)));
+    if (options.batch_size % 2 != 0)
+      refuse(
+          fmt::format("batch_size is {}; it must be even, because neighbours are mixed", options.batch_size));
+    if (options.tail == Tail::short_)
+      refuse("tail is short, whose last batch may be odd; use drop, pad or wrap");
+  }
+  return works;
+}
+
+bool delivers_stored(const DatasetInfo& info, const LoaderOptions& options) {
+  return options.further_views.empty() && !options.mix.enabled() && is_identity(info, options.transform);
+}
+
+bool decodes_once(const DatasetInfo& info, const LoaderOptions& options) {
+  return !options.further_views.empty() && make_stored_form(info)->decoded_by_device();
+}
+
+std::uint64_t crop_seed(std::uint64_t seed, std::size_t view) noexcept {
+  return view == 0 ? seed
+                   : augment::derived_seed(seed, static_cast<std::uint32_t>(view), augment::kDrawCrop, 0);
+}
+
+}  // namespace shard

@@ -1,0 +1,61 @@
+#include "prefetch/remote_storage.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/files/file_io.hpp"
+
+namespace shard {
+
+namespace {
+
+constexpr std::uint64_t kDiskParts = 4;    // of which the transit area takes one
+constexpr std::uint64_t kLeastShards = 8;  // where an order has no windows
+
+// Two windows: one is read while the next one arrives.
+std::uint64_t bytes_of_two_windows(const DatasetInfo& info, const LoaderOptions& options) {
+  std::uint64_t largest = 0;
+  for (const ShardSummary& shard : info.shards) largest = std::max(largest, shard.size_bytes);
+  const std::uint64_t window =
+      options.order == OrderMode::windowed ? std::uint64_t{options.window_shards} : kLeastShards / 2;
+  return 2 * std::min<std::uint64_t>(window, info.shards.size()) * largest;
+}
+
+std::uint64_t default_transit_bytes(const DatasetInfo& info, const LoaderOptions& options,
+                                    const std::filesystem::path& folder) {
+  const std::uint64_t wanted = bytes_of_two_windows(info, options);
+  std::error_code error;
+  const std::filesystem::space_info disk = std::filesystem::space(folder, error);
+  return error ? wanted : std::min<std::uint64_t>(wanted, disk.capacity / kDiskParts);
+}
+
+}  // namespace
+
+Dataset with_storage(Dataset data, LoaderOptions& options) {
+  const bool passes = data.is_remote() && walks_shards(options);
+  if (!data.is_remote() || (options.cache.empty() && !passes)) {
+    options.transit_bytes = 0;
+    return data;
+  }
+  Dataset::Storage storage;
+  storage.cache = options.cache;
+  if (options.cache_bytes != 0) storage.cache_bytes = options.cache_bytes;
+  if (passes) {
+    const bool named = !options.transit.empty() || !options.cache.empty();
+    storage.transit = !options.transit.empty() ? options.transit : named ? options.cache : temporary_folder();
+    storage.transit_shared = named && options.world_size > 1 && options.partition == Partition::global;
+  }
+  if (passes && options.transit_bytes == 0) {
+    const std::filesystem::path there = absolute(storage.transit);
+    std::error_code error;
+    options.transit_bytes = default_transit_bytes(
+        data.info(), options, std::filesystem::exists(there, error) ? there : there.parent_path());
+  }
+  if (!passes) options.transit_bytes = 0;
+  if (storage.transit == storage.cache) storage.cache_spare_bytes = options.transit_bytes;
+  return data.with_storage(storage);
+}
+
+}  // namespace shard

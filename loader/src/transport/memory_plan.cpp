@@ -1,0 +1,203 @@
+#include "transport/memory_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/bytes.hpp"
+#include "base/system/system_memory.hpp"
+#include "codec/stored_form.hpp"
+#include "fields/delivered_columns.hpp"
+#include "fields/fields.hpp"
+#include "fields/views.hpp"
+#include "format/shard/shard_profile.hpp"
+#include "shard/error.hpp"
+#include "slot/verdict.hpp"
+
+namespace shard {
+
+namespace {
+
+constexpr std::uint64_t kColumnAlign = 256;
+constexpr std::uint64_t kPage = 4096;
+
+std::uint64_t slots_of(const LoaderOptions& options) { return std::uint64_t{options.prefetch} + 1; }
+
+}  // namespace
+
+std::uint64_t shard_bytes(const DatasetInfo& info) {
+  std::uint64_t total = 0;
+  for (const ShardSummary& shard : info.shards) total += shard.size_bytes;
+  return total;
+}
+
+std::uint64_t parts_bytes(std::span<const std::shared_ptr<const StoredForm>> forms,
+                          std::uint64_t batch_size) {
+  std::uint64_t bytes = 0;
+  for (const auto& form : forms)
+    bytes = round_up(bytes, kPartAlign) + form->most_bytes_to_device() * batch_size;
+  return bytes;
+}
+
+SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
+                       TransportKind link) {
+  const std::uint64_t batch = options.batch_size;
+  const StoredForms forms = stored_forms(info, options);
+  SlotMemory memory;
+  for (const TransformWork& view : plan_views(info, options)) {
+    memory.images_offsets.push_back(round_up(memory.images_bytes, kColumnAlign));
+    memory.images_bytes = memory.images_offsets.back() + view.delivered.size_bytes() * batch;
+  }
+  for (const DeliveredField& field : delivered_fields(info, options))
+    for (const FieldView& view : field.views) {
+      memory.fields_offsets.push_back(round_up(memory.images_bytes, kColumnAlign));
+      memory.images_bytes = memory.fields_offsets.back() + view.delivered.size_bytes() * batch;
+    }
+  const bool in_place = link == TransportKind::mapped && device.reads_host_memory &&
+                        options.transport != TransportKind::resident;
+  const std::size_t first = delivers_stored(info, options) ? 1 : 0;
+  if (!in_place) memory.raw_bytes = parts_bytes(std::span(forms).subspan(first), batch);
+  const auto add = [&](std::uint64_t bytes) {
+    memory.columns_offsets.push_back(memory.columns_bytes);
+    memory.columns_bytes += round_up(bytes, kColumnAlign);
+  };
+  for (const DeliveredColumn& column : delivered_columns(info, options)) add(column.bytes);
+  add(sizeof(std::int64_t) * batch);  // ids
+  add(batch);                         // mask
+  if (std::any_of(forms.begin(), forms.end(), [](const auto& form) { return form->decoded_by_device(); }))
+    memory.verdict_bytes = Verdict::size_bytes(batch, forms.size());
+  return memory;
+}
+
+ComputeMemory compute_memory(const DatasetInfo& info, const DeviceInfo& device,
+                             const LoaderOptions& options) {
+  const auto form = make_stored_form(info);
+  ComputeMemory memory;
+  memory.decoded_bytes =
+      options.batch_size * (decodes_once(info, options) ? form->transform_input().size_bytes()
+                                                        : form->scratch_bytes(options.transform, device));
+  memory.field_bytes = field_memory(info, options).size_bytes();
+  if (device.kind == DeviceKind::host) return memory;
+  const std::vector<TransformWork> works = plan_views(info, options);
+  for (std::size_t view = 0; view < works.size(); ++view) {
+    const std::vector<Operation>& operations = view_options(options, view).operations;
+    if (operations.empty()) continue;
+    const std::uint64_t bytes =
+        augment_scratch_bytes(works[view].delivered, options.batch_size, mixes(operations));
+    memory.augment_bytes = std::max(memory.augment_bytes, bytes);
+  }
+  // Resident samples are copied in one batch and read in others, in the order of one stream.
+  if (memory.augment_bytes > 0 && options.transport != TransportKind::resident) memory.lanes = 2;
+  return memory;
+}
+
+StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& options,
+                             std::uint64_t cache_bytes) {
+  StagingMemory memory;
+  memory.batch_bytes = parts_bytes(stored_forms(info, options), options.batch_size);
+  memory.plan = staging_plan(memory.batch_bytes, options.prefetch, cache_bytes);
+  if (memory.size_bytes() > options.pinned_bytes)
+    throw Error(
+        ErrorCode::resource,
+        fmt::format("{} staging buffers for batches of {} samples need {} bytes of pinned memory; "
+                    "pinned_bytes is {}: raise it, or lower prefetch or batch_size",
+                    memory.plan.buffers, options.batch_size, memory.size_bytes(), options.pinned_bytes));
+  return memory;
+}
+
+DirectMemory direct_memory(const DatasetInfo& info, const LoaderOptions& options, std::uint32_t alignment) {
+  const std::uint64_t batch = options.batch_size;
+  DirectMemory memory;
+  const std::uint64_t unit = memory.unit_bytes = std::max<std::uint64_t>(alignment, kPage);
+  std::uint64_t rows = 0;
+  for (const auto& form : stored_forms(info, options)) {
+    const std::uint64_t most = form->most_bytes_to_device();
+    // Aligned if samples are whole blocks, because images start at a page.
+    const bool aligned =
+        !form->decoded_by_host() && form->fixed_size() && most % alignment == 0 && alignment <= kPage;
+    // Of samples that are decoded here only the result is in the row.
+    const std::uint64_t decoded = options.fields.empty() ? most : round_up(most, unit);
+    const std::uint64_t pitch = aligned                   ? most
+                                : form->decoded_by_host() ? decoded
+                                                          : round_up(most, unit) + unit;
+    if (pitch > kMaxDirectRead)
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("a sample of {} bytes is more than a direct read takes", most));
+    memory.pitch_bytes.push_back(pitch);
+    rows += pitch * batch;
+  }
+  const std::uint64_t all = rows * slots_of(options);
+  if (all > options.pinned_bytes)
+    throw Error(
+        ErrorCode::resource,
+        fmt::format("{} slots of {} samples need {} bytes of pinned memory; pinned_bytes is {}: raise "
+                    "it, or lower prefetch or batch_size",
+                    slots_of(options), batch, all, options.pinned_bytes));
+  memory.slot_bytes = rows + unit;
+  return memory;
+}
+
+void check_mapped(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
+                  std::uint64_t budget_bytes) {
+  const StoredForms forms = stored_forms(info, options);
+  const auto decoded =
+      std::find_if(forms.begin(), forms.end(), [](const auto& form) { return form->decoded_by_host(); });
+  if (decoded != forms.end() && decoded != forms.begin())
+    throw Error(ErrorCode::unsupported, "samples of a further field must be decompressed first");
+  if (decoded != forms.end())
+    throw Error(ErrorCode::unsupported,
+                info.mixed_codecs ? std::string("samples stored with different codecs must be decoded first")
+                                  : fmt::format("samples stored with codec {} must be decompressed first",
+                                                to_string(info.codec)));
+  if (!device.registers_read_only)
+    throw Error(ErrorCode::unsupported, fmt::format("{} cannot register read-only mappings", device.name));
+  if (device.reads_host_memory) return;
+  std::uint64_t largest = 0;
+  for (const ShardSummary& shard : info.shards) largest = std::max(largest, shard.size_bytes);
+  if (largest > budget_bytes)
+    throw Error(
+        ErrorCode::resource,
+        fmt::format(
+            "a shard of {} bytes exceeds the budget of {} bytes for registered memory (registered_bytes)",
+            largest, budget_bytes));
+  const std::uint64_t total = shard_bytes(info);
+  if (total > budget_bytes && options.order == OrderMode::shuffle)
+    throw Error(
+        ErrorCode::resource,
+        fmt::format("{} bytes of shards exceed the budget of {} bytes for registered memory "
+                    "(registered_bytes), and a global shuffle needs all of them at once; a windowed order "
+                    "needs only its window",
+                    total, budget_bytes));
+}
+
+std::uint64_t registered_budget_bytes(const LoaderOptions& options) {
+  return options.registered_bytes != 0 ? options.registered_bytes : default_memory_budget_bytes();
+}
+
+ResidentMemory resident_memory(const DatasetInfo& info, const LoaderOptions& options, std::uint64_t samples,
+                               std::uint64_t free_device_bytes) {
+  // The other half is left to what is allocated later: models, and other processes.
+  const std::uint64_t budget = options.resident_bytes != 0 ? options.resident_bytes : free_device_bytes / 2;
+  const StoredForms forms = stored_forms(info, options);
+  std::uint64_t sample = 0;
+  bool fixed_size = true;
+  // Frames of codec packed are read 16 bytes at a time, and samples of another field may lie before them.
+  const std::uint64_t alignment = forms.size() > 1 ? 16 : 1;
+  for (const auto& form : forms) {
+    sample += round_up(form->most_bytes_to_device(), alignment);
+    fixed_size = fixed_size && form->fixed_size();
+  }
+  if (budget < sample)
+    throw Error(
+        ErrorCode::resource,
+        fmt::format("resident_bytes is {}: not even one sample of {} bytes stays on the device; raise it, or "
+                    "use another transport",
+                    budget, sample));
+  std::uint64_t all = samples * sample;
+  if (fixed_size) return {std::min(all, budget / sample * sample), alignment, all};
+  const std::uint64_t gaps = (alignment - 1) * forms.size() * samples;
+  all = std::min(all, shard_bytes(info) + gaps);  // a shard is mostly samples
+  return {std::min(all, budget), alignment, all};
+}
+
+}  // namespace shard

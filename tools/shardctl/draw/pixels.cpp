@@ -1,0 +1,88 @@
+#include "shardctl/draw/pixels.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "shard/dtype.hpp"
+#include "shard/error.hpp"
+
+namespace shard::ctl {
+namespace {
+
+std::uint32_t load16(std::span<const std::byte> bytes, std::uint64_t element) {
+  return std::to_integer<std::uint32_t>(bytes[element * 2]) |
+         std::to_integer<std::uint32_t>(bytes[element * 2 + 1]) << 8U;
+}
+
+std::uint32_t load32(std::span<const std::byte> bytes, std::uint64_t element) {
+  return load16(bytes, element * 2) | load16(bytes, element * 2 + 1) << 16U;
+}
+
+}  // namespace
+
+Denormalizer::Denormalizer(const SampleSpec& spec, const Normalization& normalization) : spec_(spec) {
+  if (spec.is_tensor())
+    throw Error(ErrorCode::unsupported,
+                "samples of layout tensor are not images: they have no pixels to show");
+  if (spec.dtype == DType::u8 || spec.dtype == DType::u16) return;
+  if (spec.channels > table_.size()) {
+    normalization_ = normalization;
+    return;
+  }
+  values_ = ValueTable(spec.dtype, normalization, spec.channels);
+  if (size_bytes(spec.dtype) != 2) return;
+  for (std::uint32_t channel = 0; channel < spec.channels; ++channel) {
+    table_[channel].resize(65536);
+    for (std::uint32_t bits = 0; bits < 65536; ++bits)
+      table_[channel][bits] = values_.nearest_byte(bits, channel);
+  }
+}
+
+std::uint8_t Denormalizer::value(std::span<const std::byte> sample, std::uint64_t element,
+                                 std::uint32_t channel) const {
+  switch (spec_.dtype) {
+    case DType::u8:
+      return std::to_integer<std::uint8_t>(sample[element]);
+    case DType::u16:
+      return static_cast<std::uint8_t>((load16(sample, element) + 128U) / 257U);
+    case DType::f32:
+      if (spec_.channels > table_.size()) return nearest_byte(load32(sample, element), channel);
+      return values_.nearest_byte(load32(sample, element), channel);
+    default:
+      if (spec_.channels > table_.size()) return nearest_byte(load16(sample, element), channel);
+      return table_[channel][load16(sample, element)];
+  }
+}
+
+std::uint8_t Denormalizer::nearest_byte(std::uint32_t bits, std::uint32_t channel) const {
+  const float byte = (value_of_bits(spec_.dtype, bits) * std_of(normalization_, channel) +
+                      mean_of(normalization_, channel)) *
+                     255.0F;
+  return byte > 0.0F ? static_cast<std::uint8_t>(std::lround(std::min(byte, 255.0F)))
+                     : std::uint8_t{0};  // NaN: 0
+}
+
+void Denormalizer::bytes(std::span<const std::byte> sample, std::span<std::uint8_t> out) const {
+  const std::uint64_t pixels = std::uint64_t{spec_.height} * spec_.width;
+  const bool planes = spec_.layout == Layout::nchw;
+  for (std::uint32_t channel = 0; channel < spec_.channels; ++channel) {
+    for (std::uint64_t pixel = 0; pixel < pixels; ++pixel) {
+      const std::uint64_t packed = pixel * spec_.channels + channel;
+      out[packed] = value(sample, planes ? channel * pixels + pixel : packed, channel);
+    }
+  }
+}
+
+void Denormalizer::rgb(std::span<const std::byte> sample, std::span<std::uint8_t> out) const {
+  if (spec_.channels == 3) return bytes(sample, out);
+  std::vector<std::uint8_t> packed(spec_.elements());
+  bytes(sample, packed);
+  const std::uint64_t pixels = std::uint64_t{spec_.height} * spec_.width;
+  for (std::uint64_t pixel = 0; pixel < pixels; ++pixel) {
+    for (std::uint64_t channel = 0; channel < 3; ++channel) {
+      out[pixel * 3 + channel] = packed[pixel * spec_.channels + (spec_.channels < 3 ? 0 : channel)];
+    }
+  }
+}
+
+}  // namespace shard::ctl
