@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
-"""The table of data sets on servers in docs/benchmarks.md: nginx on the loopback interface, started here, against `curl` and a local folder.
+"""The table of data sets on servers in docs/benchmarks.md: nginx on the loopback interface, started here,
+against `curl` and a local folder.
 
     python3 bench/scripts/remote.py FOLDER [--samples 4000] [--json FILE]
 
-Needs shardloader, numpy, nginx and curl. FOLDER receives a data set (codec packed, kept), caches and nginx's files; it should be in memory or on a quick disk.
-Every case has a process of its own. What is compared runs one after the other on the same machine, server included.
+Needs shardloader, numpy, nginx and curl. FOLDER receives a data set (codec packed, kept), caches and nginx's
+files; it should be in memory or on a quick disk. Every case has a process of its own. What is compared runs
+one after the other on the same machine, server included.
 
     curl       32 ranges of the shards at a time to /dev/null, by one `curl --parallel`: bytes per second
     fetch      all shards into an empty cache, compared with their digests and not decoded: bytes per second
     decode     epochs from the local folder in the page cache: stored bytes per second
     first      the first epoch, windowed, with an empty cache, host device: bytes fetched per second
-    transit    the second epoch without a cache, through a transit area of two windows: bytes fetched per second
-    cpu        CPU seconds per GB of the server, curl, fetch, decode and first. Where all of them share the cores, first can not be faster than
-               cores / (server + fetch + decode) allow
+    transit    the second epoch without a cache, through a transit area of two windows: bytes fetched per
+               second
+    cpu        CPU seconds per GB of the server, curl, fetch, decode and first. Where all of them share the
+               cores, first can not be faster than cores / (server + fetch + decode) allow
     half       4 epochs with a cache of half of the data: bytes fetched in epochs 2 to 4, as a share of all
     cached     epochs with everything in the cache: samples per second, and those of the local folder
     ranks      8 processes on one cache at once: how often the body of a shard was fetched
@@ -72,7 +75,8 @@ def cpu_of(server):
 
 
 def fetch(path, cache, shards):
-    """In a process of its own: brings every shard into the cache, while one batch of a global shuffle is made."""
+    """In a process of its own: brings every shard into the cache,
+    while one batch of a global shuffle is made."""
     import numpy  # which the first batch would import
     import shardloader as sl
 
@@ -154,7 +158,8 @@ def curl(url, files, work, enter=()):
     for file in files:
         for begin in range(0, file.stat().st_size, 8 << 20):
             lines.append(
-                f'url = "{url}/{file.name}"\nrange = "{begin}-{begin + (8 << 20) - 1}"\noutput = "/dev/null"\n'
+                f'url = "{url}/{file.name}"\nrange = "{begin}-{begin + (8 << 20) - 1}"\noutput = '
+                '"/dev/null"\n'
             )
     (work / "curl.conf").write_text("next\n".join(lines))
     start, before = time.perf_counter(), sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A hostile system: no standard output, read-only folders, few descriptors, small files, little memory, short writes."""
+"""A hostile system: no standard output, read-only folders, few descriptors, small files,
+little memory, short writes."""
 
 import os
 import resource

@@ -153,7 +153,8 @@ class SameCommand(TwoCase):
                     path.unlink()
             self.assert_expected()
         print(
-            f"{PAIRS} pairs of the same command, one killed: {finished} finished by the other, 0 corrupt, {lost} lost "
+            f"{PAIRS} pairs of the same command, one killed: {finished} finished by the other, 0 corrupt, "
+            f"{lost} lost "
             f"(seed {SEED})"
         )
 
@@ -456,7 +457,8 @@ class Replace(TwoCase):
         over = threading.Event()
         seen = []
 
-        # The path always leads to a whole data set. (A reader that opens files of both by their paths may see one of each.)
+        # The path always leads to a whole data set. (A reader that opens files of both by their paths
+        # may see one of each.)
         def read():
             while not over.is_set():
                 seen.append(info(self.out)["source_digest"])

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Opens shards with the reference safetensors implementation and numpy.
 
-check_with_safetensors.py             the golden shards: every tensor against its known content
-check_with_safetensors.py SHARD...    any shards: the reference accepts them, and shapes and dtypes are those of the profile
+check_with_safetensors.py            the golden shards: every tensor against its known content
+check_with_safetensors.py SHARD...   any shards: the reference accepts them, and shapes and dtypes are those
+                                     of the profile
 """
 
 import json

@@ -2,9 +2,10 @@
 """Writes tests/golden/images: tiny image files of every kind, and beside each the RGB that it must decode to,
 as .ppm; and tests/golden/refused: files that must not decode, each named by the error code that it gets.
 
-The expectation is Pillow's `ImageOps.exif_transpose(Image.open(f)).convert("RGB")`, except for 16-bit gray PNG,
-where Pillow clips and the contract keeps the high byte. Made with Pillow 9.4 on libjpeg-turbo 2.1.5, libwebp
-1.2.4 and libtiff 4.5.0; needs numpy, `cjpeg` (libjpeg-turbo-progs) and `tiffcp` (libtiff-tools) for what Pillow does not write. Every run writes the same.
+The expectation is Pillow's `ImageOps.exif_transpose(Image.open(f)).convert("RGB")`, except for 16-bit gray
+PNG, where Pillow clips and the contract keeps the high byte. Made with Pillow 9.4 on libjpeg-turbo 2.1.5,
+libwebp 1.2.4 and libtiff 4.5.0; needs numpy, `cjpeg` (libjpeg-turbo-progs) and `tiffcp` (libtiff-tools) for
+what Pillow does not write. Every run writes the same.
 """
 
 import io
@@ -422,7 +423,7 @@ def make_refused():
     refuse("corrupt-empty.jpg", b"")
 
 
-# --- orientation in XMP and in text ---------------------------------------------------------------------------
+# --- orientation in XMP and in text -------------------------------------------------------------------------
 
 
 def xmp(orientation, element=False):
@@ -432,7 +433,8 @@ def xmp(orientation, element=False):
         else f' tiff:Orientation="{orientation}">'
     )
     return (
-        '<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?><x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:Description'
+        '<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?><x:xmpmeta '
+        'xmlns:x="adobe:ns:meta/"><rdf:Description'
         f'{said}</rdf:Description></x:xmpmeta><?xpacket end="w"?>'
     ).encode()
 

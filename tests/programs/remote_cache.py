@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The cache of loaders over data sets on servers: shared by processes that are killed, by data sets and addresses, and on disks that fill up."""
+"""The cache of loaders over data sets on servers: shared by processes that are killed, by data sets and
+addresses, and on disks that fill up."""
 
 import json
 import os

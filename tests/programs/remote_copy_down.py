@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""shardctl copy to a folder: what arrives is what the folder or server has, and goes on where it was stopped."""
+"""shardctl copy to a folder: what arrives is what the folder or server has,
+and goes on where it was stopped."""
 
 import json
 import os
@@ -234,7 +235,8 @@ class DownloadFromStore(CopyCase):
         )
         said = self.fetch().err
         self.assertIn(
-            'has inputs.csv is not known, so it is not copied: access to "s3://bucket/sets/inputs.csv" is refused',
+            'has inputs.csv is not known, so it is not copied: access to "s3://bucket/sets/inputs.csv" is '
+            "refused",
             said,
         )
         self.assertEqual(

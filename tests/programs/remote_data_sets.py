@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Data sets on servers: what shardctl reads there is what is in the folder, and no misbehaviour of a server becomes data or a hang."""
+"""Data sets on servers: what shardctl reads there is what is in the folder,
+and no misbehaviour of a server becomes data or a hang."""
 
 import os
 import shutil
@@ -132,7 +133,8 @@ class Packed(Reading):
 
 
 class Misbehaviour(RemoteCase):
-    """Each of these either ends well or with an error that names the object; wrong bytes are never accepted."""
+    """Each of these either ends well or with an error that names the object;
+    wrong bytes are never accepted."""
 
     def verify(self, behave, **variables):
         server = self.serve(behave)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""shardctl verify covers rejects.csv and inputs.csv: of new data sets, and of those that were joined, appended to, refreshed, repacked and copied."""
+"""shardctl verify covers rejects.csv and inputs.csv: of new data sets, and of those that were joined,
+appended to, refreshed, repacked and copied."""
 
 import json
 import os

@@ -59,7 +59,8 @@ class Look(TestCase):
                     depth=16,
                 ),
             )
-        # A box of class 0 from 16, 5 to 30, 25 with a visible keypoint at 35, 35, and one that is not labelled.
+        # A box of class 0 from 16, 5 to 30, 25 with a visible keypoint at 35, 35,
+        # and one that is not labelled.
         write(boxes / "0.txt", b"0 0.575 0.375 0.35 0.5 0.8875 0.8875 2 0.1 0.9 0\n")
         write(boxes / "1.txt", b"")
         self.convert = [

@@ -164,7 +164,8 @@ class Append(AppendCase):
         )
 
     def test_a_reader_that_has_the_data_set_open_and_one_that_opens_it(self):
-        # A descriptor of the folder, as a reader keeps it: it finds what it has read about, and the new files as well.
+        # A descriptor of the folder, as a reader keeps it: it finds what it has read about,
+        # and the new files as well.
         folder = os.open(self.out, os.O_RDONLY)
         before = info(self.out)
         self.assert_code(self.append(), 1)

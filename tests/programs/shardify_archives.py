@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""shardify on tar archives: the same bytes as from the unpacked folder, WebDatasets, tars in a tar, and damaged ones."""
+"""shardify on tar archives: the same bytes as from the unpacked folder, WebDatasets,
+tars in a tar, and damaged ones."""
 
 import io
 import json

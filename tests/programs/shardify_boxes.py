@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""shardify --yolo and --voc: boxes and keypoints from a file for each image, in the pixels of the stored samples, and files that are not in
-order."""
+"""shardify --yolo and --voc: boxes and keypoints from a file for each image, in the pixels of the stored
+samples, and files that are not in order."""
 
 import json
 import os
@@ -252,7 +252,8 @@ class Voc(BoxCase):
         )
 
     def test_boxes_count_pixels_from_1_and_names_are_sorted(self):
-        part = "<part><name>head</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>2</xmax><ymax>2</ymax></bndbox></part>"
+        box = "<bndbox><xmin>1</xmin><ymin>1</ymin><xmax>2</xmax><ymax>2</ymax></bndbox>"
+        part = f"<part><name>head</name>{box}</part>"
         self.label(
             0,
             voc(

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""shardify --mask-dir and --pair: what is stored of masks and second images, which are rejects, and what several processes, kills and
-changed files make of them."""
+"""shardify --mask-dir and --pair: what is stored of masks and second images, which are rejects, and what
+several processes, kills and changed files make of them."""
 
 import json
 import os
@@ -213,7 +213,8 @@ class Stored(PairCase):
         self.assertEqual(
             rejects(self.out),
             {
-                "stored.png": 'm "stored.png": it has 30x50 pixels, its image 50x30 (upright, as its EXIF data '
+                "stored.png": 'm "stored.png": it has 30x50 pixels, its image 50x30 (upright, '
+                "as its EXIF data "
                 "say: turn this file too)"
             },
         )

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """shardify under a real Slurm: one node on loopback, its daemons started here and ended afterwards.
 
-Needs slurmctld, slurmd, the client programs and munged (Debian: slurmctld slurmd slurm-client munge). Nothing of an installed Slurm's
-configuration, keys, ports or state is used.
+Needs slurmctld, slurmd, the client programs and munged (Debian: slurmctld slurmd slurm-client munge). Nothing
+of an installed Slurm's configuration, keys, ports or state is used.
 """
 
 import os

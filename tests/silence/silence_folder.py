@@ -236,7 +236,8 @@ class Contents(Silence):
         return write(self.path / "in" / name, data)
 
     def expect_one(self, data, expected, *arguments, name="x.png"):
-        """The file beside a plain picture. expected: its pixels, or a piece of the reason why it is a reject."""
+        """The file beside a plain picture. expected: its pixels,
+        or a piece of the reason why it is a reject."""
         self.put("0.png", picture(0))
         self.put(name, data)
         if isinstance(expected, str):

@@ -1,4 +1,5 @@
-"""Ways to feed a network with batches (uint8 [sample, row, column, channel], labels), without end. See pipelining.py."""
+"""Ways to feed a network with batches (uint8 [sample, row, column, channel], labels),
+without end. See pipelining.py."""
 
 import warnings
 
@@ -89,7 +90,8 @@ def prefetched(batches, device):
 
 
 def sharded(path, batch, device, **options):
-    """Begins when all is mapped, and on a GPU registered: threads of the loader do that during the first epochs."""
+    """Begins when all is mapped, and on a GPU registered: threads of the loader do that during
+    the first epochs."""
     loader = sl.Loader(
         path,
         batch_size=batch,

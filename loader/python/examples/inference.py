@@ -3,9 +3,9 @@
 
     python inference.py out/val --arch resnet50 --batch-sizes 32,256 --dtypes float32,float16,bfloat16
 
-Ways: eager, TorchScript, torch.compile; ONNX Runtime and TensorRT (torch_tensorrt) where they are installed, else a line says why
-not. All get the same batches of the loader, in stored order; each way's answers are held against eager float32. Needs torch and
-torchvision.
+Ways: eager, TorchScript, torch.compile; ONNX Runtime and TensorRT (torch_tensorrt) where they are installed,
+else a line says why not. All get the same batches of the loader, in stored order; each way's answers are held
+against eager float32. Needs torch and torchvision.
 """
 
 import argparse
@@ -148,7 +148,8 @@ def main():
                         continue
                     reference = classes if reference is None else reference
                     print(
-                        f"{size:6}  {name:10}{way:14}{rate:12.0f}{100 * (classes == reference).float().mean().item():17.2f} %",
+                        f"{size:6}  {name:10}{way:14}{rate:12.0f}"
+                        f"{100 * (classes == reference).float().mean().item():17.2f} %",
                         flush=True,
                     )
 

@@ -239,7 +239,8 @@ def test_images_that_would_be_enlarged_are_told_before(tmp_path):
     images = make_images(tmp_path / "images", each=2)
     with pytest.warns(
         sl.ConversionWarning,
-        match=r"100 % of the images are smaller than 256x256 and would be enlarged \(6 of 6 that were looked at\): squash 48x40",
+        match=r"100 % of the images are smaller than 256x256 and would be enlarged \(6 of 6 that were looked "
+        r"at\): squash 48x40",
     ):
         sl.convert(images, tmp_path / "out")
     with warnings.catch_warnings():

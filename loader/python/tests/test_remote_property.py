@@ -1,4 +1,5 @@
-"""Random data sets, options and consumers: the batches of a server's data set are those of the folder, whatever cache and transit area are there."""
+"""Random data sets, options and consumers: the batches of a server's data set are those of the folder,
+whatever cache and transit area are there."""
 
 import random
 import sys

@@ -142,7 +142,8 @@ def test_tfrecord(pictures, tmp_path, monkeypatch):
 
 
 def beton(path, pictures, numbers):
-    """A file as FFCV 1.0 writes it: pages of 2 MiB, images raw (arrays) or jpg (bytes), and whole numbers and floats."""
+    """A file as FFCV 1.0 writes it: pages of 2 MiB, images raw (arrays) or jpg (bytes),
+    and whole numbers and floats."""
     import struct
 
     names = (b"image", b"label", b"weight")

@@ -431,7 +431,8 @@ import sys
 from pathlib import Path
 import shardloader as sl
 images, out = map(Path, sys.argv[1:3])
-with sl.Writer(out, classes=["ant", "bee", "cow"], resume=True, preset="train", resize=32, crop=32, samples_per_shard=8, jobs=2) as writer:
+with sl.Writer(out, classes=["ant", "bee", "cow"], resume=True, preset="train", resize=32, crop=32,
+               samples_per_shard=8, jobs=2) as writer:
     for path in sorted(images.rglob("*.png")):
         key = str(path.relative_to(images))
         if key not in writer:

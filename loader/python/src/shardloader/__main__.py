@@ -1,8 +1,9 @@
 """python -m shardloader info OUT: what a data set is, from its dataset.json.
 
-    python -m shardloader info OUT [--json]     the same facts as `shardctl info`, briefly
-    python -m shardloader export OUT --parquet FILE     all of it as one Parquet file (needs pyarrow)
-    python -m shardloader prefix                the folder for CMAKE_PREFIX_PATH, where the wheel has headers and archives
+    python -m shardloader info OUT [--json]           the same facts as `shardctl info`, briefly
+    python -m shardloader export OUT --parquet FILE   all of it as one Parquet file (needs pyarrow)
+    python -m shardloader prefix                      the folder for CMAKE_PREFIX_PATH, where the wheel has
+                                                      headers and archives
 
 Exit codes are those of shardctl: 2 if something cannot be read or the usage was wrong.
 """

@@ -18,7 +18,8 @@ DTYPES = {"u8": "uint8", "u16": "uint16", "f16": "float16", "bf16": "bfloat16", 
 
 
 def dtype_name(dtype: Any) -> str:
-    """ "uint8", "uint16", "float16", "bfloat16" or "float32" of any spelling: "f16", "float16", torch.float16, np.float16, a numpy dtype."""
+    """ "uint8", "uint16", "float16", "bfloat16" or "float32" of any spelling: "f16", "float16",
+    torch.float16, np.float16, a numpy dtype."""
     if isinstance(dtype, str):
         name = dtype
     elif type(dtype).__module__.partition(".")[0] == "torch":
@@ -39,7 +40,8 @@ def dtype_name(dtype: Any) -> str:
 
 
 def to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
-    """The same memory as an array, which keeps it alive. bfloat16: ml_dtypes' where installed, else its bits in uint16."""
+    """The same memory as an array, which keeps it alive.
+    bfloat16: ml_dtypes' where installed, else its bits in uint16."""
     array = np.asarray(tensor)
     if tensor.dtype == "bfloat16":
         try:
@@ -60,7 +62,8 @@ def default_framework(on_cuda: bool) -> Optional[str]:
 
 
 class Framework:
-    """How one framework takes batches: which stream is current, and what an array of it is made of a tensor by."""
+    """How one framework takes batches: which stream is current,
+    and what an array of it is made of a tensor by."""
 
     device = "cpu"  # or "cuda:N"
 
@@ -102,12 +105,14 @@ class Torch(Framework):
         if ordinal >= 0:
             if torch.version.cuda is None:
                 raise InvalidArgumentError(
-                    f'device "cuda:{ordinal}": this PyTorch ({torch.__version__}) was built without CUDA; install one that was built with it, '
+                    f'device "cuda:{ordinal}": this PyTorch ({torch.__version__}) was built without CUDA; '
+                    "install one that was built with it, "
                     'or use framework=None or "cupy"'
                 )
             if not torch.cuda.is_available():
                 raise InvalidArgumentError(
-                    f'device "cuda:{ordinal}": PyTorch finds no GPU that it can use (torch.cuda.is_available() is False); use device="cpu"'
+                    f'device "cuda:{ordinal}": PyTorch finds no GPU that it can use '
+                    '(torch.cuda.is_available() is False); use device="cpu"'
                 )
             torch.cuda.init()
             raw = getattr(
@@ -161,7 +166,8 @@ class Cupy(Framework):
 
 
 class Jax(Framework):
-    """JAX runs its work on streams of its own, which it does not name: the host waits for the batch, and JAX gets a copy."""
+    """JAX runs its work on streams of its own, which it does not name:
+    the host waits for the batch, and JAX gets a copy."""
 
     def __init__(self, ordinal: int) -> None:
         import jax.numpy
@@ -201,12 +207,14 @@ def _require_gpu(ordinal: int) -> None:
     """Says what is missing before a framework is asked, which knows only its own part of it."""
     if not _core.has_cuda:
         raise UnsupportedError(
-            f'device "cuda:{ordinal}": this build of shardloader has no CUDA: install it again where a CUDA compiler is found (CUDACXX, or nvcc in PATH), '
+            f'device "cuda:{ordinal}": this build of shardloader has no CUDA: '
+            "install it again where a CUDA compiler is found (CUDACXX, or nvcc in PATH), "
             'or use device="cpu"'
         )
     if int(_core.cuda_device_count()) == 0:
         raise UnsupportedError(
-            f'device "cuda:{ordinal}": there is no GPU that this process can use: no driver of NVIDIA is loaded, or CUDA_VISIBLE_DEVICES hides all GPUs; '
+            f'device "cuda:{ordinal}": there is no GPU that this process can use: '
+            "no driver of NVIDIA is loaded, or CUDA_VISIBLE_DEVICES hides all GPUs; "
             'use device="cpu"'
         )
 

@@ -1,4 +1,5 @@
-"""Augmentation: operations on the pixels of each sample, drawn from (seed, epoch, sample, view, operation)."""
+"""Augmentation: operations on the pixels of each sample, drawn from (seed, epoch,
+sample, view, operation)."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class Instruction(NamedTuple):
 
 
 def _span(where: str, value: Span, centre: Optional[float] = None) -> "tuple[float, float]":
-    """(low, high). A single number v is (centre - v, centre + v), and not below 0 around 1, as in torchvision. where: named in errors."""
+    """(low, high). A single number v is (centre - v, centre + v), and not below 0 around 1,
+    as in torchvision. where: named in errors."""
     if isinstance(value, (int, float)):
         if centre is None:
             return (float(value), float(value))
@@ -76,7 +78,8 @@ def _key(seed: int, epoch: int, sample: int, view: int) -> "tuple[int, int, int,
 
 
 class ops:
-    """Operations for Augment(ops=[...]). p: the probability of being applied. Each has torchvision's definition (docs/augment.md)."""
+    """Operations for Augment(ops=[...]). p: the probability of being applied.
+    Each has torchvision's definition (docs/augment.md)."""
 
     @staticmethod
     def color_jitter(
@@ -167,7 +170,8 @@ class ops:
         fill: Fill = 0,
         p: float = 1,
     ) -> Operation:
-        """torchvision's RandomAffine. shear: a number, (low, high) along x, or four numbers: those of x and y."""
+        """torchvision's RandomAffine. shear: a number, (low, high) along x,
+        or four numbers: those of x and y."""
         if not isinstance(shear, (int, float)) and (
             not isinstance(shear, (list, tuple)) or len(shear) not in (2, 4)
         ):
@@ -323,11 +327,12 @@ class ops:
 class MixPairs(NamedTuple):
     """Mixup and cutmix of neighbours in the global batch: rows 0 and 1, 2 and 3, ...
 
-    mixup, cutmix: parameters of the beta distribution of a sample's share; 0: never. probability: of a pair being mixed.
+    mixup, cutmix: parameters of the beta distribution of a sample's share; 0: never.
+        probability: of a pair being mixed.
     cutmix_probability: of cutmix then, if both are given.
 
-    A batch then has column("labels_b"), the neighbours' labels, and column("share"), float32: what is left of each row's own sample.
-    Batch.soft_labels(classes) makes float32 [sample, classes] of them."""
+    A batch then has column("labels_b"), the neighbours' labels, and column("share"), float32: what is left of
+    each row's own sample. Batch.soft_labels(classes) makes float32 [sample, classes] of them."""
 
     mixup: float = 0
     cutmix: float = 0
@@ -342,16 +347,19 @@ class Augment:
         sl.Augment.rand_augment(2, 9)
         sl.Augment(ops=[sl.ops.posterize(4, p=0.5), sl.ops.affine(10, scale=(0.9, 1.1))])
 
-    center_crop, random_crop, random_resized_crop, scale, ratio, flip, dtype, layout, mean, std: as for Loader; not given: what the Loader says.
-        mean and std may be one number for all channels.
-    color_jitter: brightness, contrast, saturation and hue, with probability color_jitter_p (default: 1). grayscale, equalize, auto_contrast, invert,
-        vertical_flip: probabilities; vertical_flip=True is 0.5, as for flip. gaussian_blur: a kernel size, with gaussian_blur_sigma (default: 0.1 to 2)
-        and gaussian_blur_p (1). solarize: a threshold of bytes, 0 to 255, with solarize_p (1). They are applied in the order of these sentences.
+    center_crop, random_crop, random_resized_crop, scale, ratio, flip, dtype, layout, mean, std: as for
+        Loader; not given: what the Loader says. mean and std may be one number for all channels.
+    color_jitter: brightness, contrast, saturation and hue, with probability color_jitter_p (default: 1).
+        grayscale, equalize, auto_contrast, invert, vertical_flip: probabilities; vertical_flip=True is 0.5,
+        as for flip. gaussian_blur: a kernel size, with gaussian_blur_sigma (default: 0.1 to 2) and
+        gaussian_blur_p (1). solarize: a threshold of bytes, 0 to 255, with solarize_p (1). They are applied
+        in the order of these sentences.
     policy: "rand_augment", "trivial_augment", "auto_augment", "aug_mix" or "three_augment", before those.
-    ops: further operations, made by the functions of shardloader.ops; they follow. erasing: the probability of ops.erasing(), at the end.
+    ops: further operations, made by the functions of shardloader.ops; they follow.
+        erasing: the probability of ops.erasing(), at the end.
 
-    The same (seed, epoch, sample, view) gives the same result on every device, bit for bit. Raises InvalidArgumentError (a ValueError)
-    naming operation, value and bounds.
+    The same (seed, epoch, sample, view) gives the same result on every device, bit for bit. Raises
+    InvalidArgumentError (a ValueError) naming operation, value and bounds.
     """
 
     def __init__(
@@ -429,7 +437,8 @@ class Augment:
         if policy is not None:
             if policy not in ("rand_augment", "trivial_augment", "auto_augment", "aug_mix", "three_augment"):
                 raise InvalidArgumentError(
-                    f'policy is {policy!r}; expected "rand_augment", "trivial_augment", "auto_augment", "aug_mix" or "three_augment"'
+                    f'policy is {policy!r}; expected "rand_augment", "trivial_augment", "auto_augment", '
+                    '"aug_mix" or "three_augment"'
                 )
             all_of.append(getattr(make, policy)())
         if color_jitter is not None:
@@ -459,7 +468,8 @@ class Augment:
                 _check.refuse(
                     "solarize",
                     solarize,
-                    "a threshold of bytes, 1 to 255 (or 0, which inverts all); for a probability give 128 and solarize_p",
+                    "a threshold of bytes, 1 to 255 (or 0, which inverts all); "
+                    "for a probability give 128 and solarize_p",
                 )
             all_of.append(make.solarize(solarize, p=_or(solarize_p, 1)))
         if isinstance(ops, Operation) or not isinstance(ops, Iterable):
@@ -486,7 +496,8 @@ class Augment:
         fill: Fill = None,
         **more: Any,
     ) -> "Augment":
-        """RandAugment of `count` operations with this magnitude of `bins`; further keywords are those of Augment."""
+        """RandAugment of `count` operations with this magnitude of `bins`;
+        further keywords are those of Augment."""
         return cls(
             ops=[
                 ops.rand_augment(count, magnitude, bins=bins, interpolation=interpolation, fill=fill),
@@ -532,14 +543,16 @@ class Augment:
 
     @classmethod
     def from_torchvision(cls, compose: Any, *, size: Optional[Size] = None) -> "Augment":
-        """The Augment of a torchvision.transforms.v2.Compose (or of one transform): crop, flip, operations, dtype and normalisation.
+        """The Augment of a torchvision.transforms.v2.Compose (or of one transform): crop, flip,
+        operations, dtype and normalisation.
 
-        size: of the stored samples, a side or (rows, columns). With it, RandomCrop with padding (of this size) and Resize (to this size, so that
-        nothing is left to do) are taken too.
+        size: of the stored samples, a side or (rows, columns). With it, RandomCrop with padding (of this
+        size) and Resize (to this size, so that nothing is left to do) are taken too.
 
-        Crop and flip come first here, whatever their place was; a flip commutes with the other operations, in distribution. A crop after an
-        operation, and transforms that have no counterpart, are an InvalidArgumentError that names them. Operations have the definitions of
-        torchvision on uint8 tensors; those on floats and on Pillow's images do not round, or round in another way."""
+        Crop and flip come first here, whatever their place was; a flip commutes with the other operations, in
+        distribution. A crop after an operation, and transforms that have no counterpart, are an
+        InvalidArgumentError that names them. Operations have the definitions of torchvision on uint8 tensors;
+        those on floats and on Pillow's images do not round, or round in another way."""
         from ._from_torchvision import arguments_of
 
         return cls(
@@ -559,7 +572,8 @@ class Augment:
     def draw(
         self, shape: "tuple[int, int, int]", sample: int, *, seed: int = 0, epoch: int = 0, view: int = 0
     ) -> "list[Instruction]":
-        """The program of one sample: what the operations will do, with all drawn parameters. shape: (rows, columns, channels) after the crop."""
+        """The program of one sample: what the operations will do, with all drawn parameters.
+        shape: (rows, columns, channels) after the crop."""
         rows, columns, channels = (operator.index(side) for side in shape)
         return [
             Instruction(*one)
@@ -571,7 +585,8 @@ class Augment:
     def apply(
         self, image: Any, sample: int = 0, *, seed: int = 0, epoch: int = 0, view: int = 0
     ) -> "np.ndarray[Any, Any]":
-        """The operations (not crop and flip) on a uint8 image [rows, columns, channels], on the host: what a Loader gives for this sample."""
+        """The operations (not crop and flip) on a uint8 image [rows, columns, channels], on the host:
+        what a Loader gives for this sample."""
         pixels = np.ascontiguousarray(image)
         if pixels.dtype != np.uint8 or pixels.ndim != 3:
             raise InvalidArgumentError(

@@ -1,4 +1,5 @@
-"""Arguments of any kind, checked: what is wrong is an InvalidArgumentError that names the argument, its value and what is allowed."""
+"""Arguments of any kind, checked: what is wrong is an InvalidArgumentError that names the argument,
+its value and what is allowed."""
 
 from __future__ import annotations
 

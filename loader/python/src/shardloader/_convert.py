@@ -27,7 +27,9 @@ class Conversion(NamedTuple):
     inputs: int
     samples: int
     rejects: int  #: listed with reasons in rejects.csv
-    warnings: "dict[str, int]"  #: images stored although there is a warning, per kind ("extraneous_bytes": 2); docs/architecture.md lists them
+    #: images stored although there is a warning, per kind ("extraneous_bytes": 2);
+    #: docs/architecture.md lists them
+    warnings: "dict[str, int]"
     shards: int
     size_bytes: int  #: of all shards
     converted: int  #: images decoded by this call
@@ -35,9 +37,12 @@ class Conversion(NamedTuple):
     scan_seconds: float
     convert_seconds: float
     converted_shards: int = 0  #: shards published by this call
-    skipped: "dict[str, int]" = {}  #: files and folders passed over: "hidden", "litter", "no_image", "walked", "unlisted" (docs/shardify.md)
+    #: files and folders passed over: "hidden", "litter", "no_image", "walked", "unlisted" (docs/shardify.md)
+    skipped: "dict[str, int]" = {}
     annotations: "dict[str, int]" = {}  #: of coco=, yolo= and voc=: objects, and what is left out
-    advice: "tuple[str, ...]" = ()  #: what lost most of its values although it is stored, with counts and what to do; also a ConversionWarning
+    #: what lost most of its values although it is stored, with counts and what to do; also a
+    #: ConversionWarning
+    advice: "tuple[str, ...]" = ()
 
 
 def absolute(path: Path) -> str:
@@ -291,23 +296,26 @@ def convert(
 ) -> Conversion:
     """Converts a folder of images (images/<class>/**) to a data set in `out`, as the program shardify does.
 
-    images: a folder; a tar archive or several ("train-{000..146}.tar"), also WebDatasets; an array of images (.npy, .npz, IDX, CIFAR's files); or "@FILE": a list of paths, one a line.
-        Archives and the files of a list can be on servers (docs/remote.md).
+    images: a folder; a tar archive or several ("train-{000..146}.tar"), also WebDatasets; an array of images
+        (.npy, .npz, IDX, CIFAR's files); or "@FILE": a list of paths, one a line. Archives and the files of a
+        list can be on servers (docs/remote.md).
     out: a folder, or "s3://BUCKET/PREFIX", to which each shard is uploaded when it is finished.
-    preset: "eval" (short side 256, centre crop 224, float16 NCHW, normalised) or "train" (256x256 uint8 NHWC, to be cropped
-        and normalised while training). The options below change single parts of it; None leaves them as they are.
-    progress: True for a bar (tqdm where it is installed), or a function (done, planned, rejected) that is called some times a
-        second.
+    preset: "eval" (short side 256, centre crop 224, float16 NCHW, normalised) or "train" (256x256 uint8
+        NHWC, to be cropped and normalised while training). The options below change single parts of it; None
+        leaves them as they are.
+    progress: True for a bar (tqdm where it is installed), or a function (done, planned,
+        rejected) that is called some times a second.
 
     What a sample is:
-    resize: length of the short side in pixels. crop: N or (height, width) around the centre, or "none". squash: the
-        (height, width) to which images are resized without keeping their aspect ratio.
+    resize: length of the short side in pixels. crop: N or (height, width) around the centre, or "none".
+        squash: the (height, width) to which images are resized without keeping their aspect ratio.
     filter: "bilinear", "bicubic", "lanczos", "box" or "nearest", as Pillow defines them.
-    dtype: "uint8", "uint16", "float16", "bfloat16" or "float32", or numpy's or PyTorch's. "uint16" keeps all bits of images of 16
-        bits. layout: "nchw" or "nhwc".
-    channels: "keep" for the channels of the first image (and without dtype its data type), or a number. None: RGB of 8 bits, except for
-        dtype="uint16" and images that RGB cannot hold.
-    depth: images of 16 bits have numbers of so many bits, 9 to 16, of which RGB of 8 bits keeps the highest 8. None: 16.
+    dtype: "uint8", "uint16", "float16", "bfloat16" or "float32", or numpy's or PyTorch's. "uint16" keeps all
+        bits of images of 16 bits. layout: "nchw" or "nhwc".
+    channels: "keep" for the channels of the first image (and without dtype its data type), or a number.
+        None: RGB of 8 bits, except for dtype="uint16" and images that RGB cannot hold.
+    depth: images of 16 bits have numbers of so many bits, 9 to 16,
+        of which RGB of 8 bits keeps the highest 8. None: 16.
     normalize: "imagenet", "clip", "half" or "none"; or mean and std, a number for each channel.
     pages: each page of a TIFF file is a sample, with the key FILE#PAGE.
 
@@ -316,40 +324,53 @@ def convert(
     shard_size_bytes or samples_per_shard: the size of a shard.
 
     Which images, and their labels:
-    classes: the names of the labels 0, 1, ...: a list, a text file with one name a line, or another data set, classes="out/train", so that a label
-        means the same in both. InvalidArgumentError for an image of another class. None: the classes that the images have, sorted.
-    labels: a CSV file of labels, or for arrays also a .npy of whole numbers, in the order in which `images` gives its arrays. array_layout: "nhwc" or "nchw", for arrays whose shape does not say it. columns: further columns of that file, which its first line names, for instance
-        {"caption": Text, "angle": "float32", "pose": ("float32", 7), "boxes": Ragged("float32", 4)}. unlisted: what to do with images that it does not list, "skip" or "reject".
-    coco: a file of annotations in the format of COCO: its boxes, keypoints and captions become columns, in pixels of the stored
-        sample. yolo, voc: the same from a folder with a file for each image, in the format of YOLO (with yolo_keypoints points for each
-        object) or Pascal VOC. box_classes: a file with the names of their classes, one a line.
-    mask_dir: a folder with a mask for each image (PNG or TIFF), stored as the field "mask": the index in the palette, or the gray value, is the
-        class. mask_suffix: what their names end in ("_mask"). mask_classes: how many there are. mask_ignore: a further value that masks may have.
-    pairs: {"depth": "scans/depth,filter=nearest"}: folders with a second image for each image, stored as fields of these names, with the
-        settings of shardify's --pair behind the folder.
+    classes: the names of the labels 0, 1, ...: a list, a text file with one name a line, or another data set,
+        classes="out/train", so that a label means the same in both. InvalidArgumentError for an image of
+        another class. None: the classes that the images have, sorted.
+    labels: a CSV file of labels, or for arrays also a .npy of whole numbers, in the order in which `images`
+        gives its arrays. array_layout: "nhwc" or "nchw", for arrays whose shape does not say it. columns:
+        further columns of that file, which its first line names, for instance {"caption": Text, "angle":
+        "float32", "pose": ("float32", 7), "boxes": Ragged("float32", 4)}. unlisted: what to do with images
+        that it does not list, "skip" or "reject".
+    coco: a file of annotations in the format of COCO: its boxes, keypoints and captions become columns, in
+        pixels of the stored sample. yolo, voc: the same from a folder with a file for each image, in the
+        format of YOLO (with yolo_keypoints points for each object) or Pascal VOC. box_classes: a file with
+        the names of their classes, one a line.
+    mask_dir: a folder with a mask for each image (PNG or TIFF), stored as the field "mask": the index in the
+        palette, or the gray value, is the class. mask_suffix: what their names end in ("_mask").
+        mask_classes: how many there are. mask_ignore: a further value that masks may have.
+    pairs: {"depth": "scans/depth,filter=nearest"}: folders with a second image for each image, stored as
+        fields of these names, with the settings of shardify's --pair behind the folder.
     missing: what to do with images without annotation, mask or pair: "empty", "skip" or "fail".
     root: the folder that keys are relative to, for a list of paths.
-    on_error: what to do with bad images, "skip" (they are listed in rejects.csv) or "fail". on_warning: "harmless", "accept" or "reject". strict: files that are no images are rejects.
-    max_pixels: larger images are rejects. fast_decode: JPEGs are scaled while they are decoded, which changes pixels slightly.
+    on_error: what to do with bad images, "skip" (they are listed in rejects.csv) or "fail". on_warning:
+        "harmless", "accept" or "reject". strict: files that are no images are rejects.
+    max_pixels: larger images are rejects. fast_decode: JPEGs are scaled while they are decoded,
+        which changes pixels slightly.
 
     How it runs:
-    overwrite: replaces another data set in `out`. refresh: compares all inputs and converts the shards that changed.
-    append: adds the images to the finished data set in `out`, which must have the same options. The result counts the added images.
+    overwrite: replaces another data set in `out`. refresh: compares all inputs and converts the
+        shards that changed.
+    append: adds the images to the finished data set in `out`, which must have the same options.
+        The result counts the added images.
     jobs: threads; None: as many as this process may use CPUs.
     rank, world_size, claim: see below.
-    work: with an `out` in an object store, the folder for shards until they are uploaded, four at most. None: in TMPDIR, or /tmp. The same call with
-        the same folder goes on.
+    work: with an `out` in an object store, the folder for shards until they are uploaded, four at most.
+        None: in TMPDIR, or /tmp. The same call with the same folder goes on.
 
-    This process does all of it, also under torchrun, mpirun or srun: call it in one process (rank 0) and let the others
-    wait. To share the work, call it in every process, with claim=True or with rank= and world_size=. claim: each process takes the
-    next free shard, processes may come and go, and the call returns when the data set is complete. rank and world_size: each converts
-    its part, and the result says complete=False where others are still at work.
+    This process does all of it, also under torchrun, mpirun or srun: call it in one process (rank 0) and let
+    the others wait. To share the work, call it in every process, with claim=True or with rank= and
+    world_size=. claim: each process takes the next free shard, processes may come and go, and the call
+    returns when the data set is complete. rank and world_size: each converts its part, and the result says
+    complete=False where others are still at work.
 
-    What is not stored is in rejects.csv, and a ConversionWarning says how much it is. Other ConversionWarnings say, before anything is converted,
-    that classes.txt or `train` beside the images gives their classes other numbers, and that a tenth of them or more would be enlarged.
+    What is not stored is in rejects.csv, and a ConversionWarning says how much it is. Other
+    ConversionWarnings say, before anything is converted, that classes.txt or `train` beside the images gives
+    their classes other numbers, and that a tenth of them or more would be enlarged.
 
-    Interrupted at any moment, the same call goes on where it was. Raises InvalidArgumentError (a ValueError), NotFoundError,
-    IoError, ResourceError; KeyboardInterrupt stops it within a moment, with nothing partial visible.
+    Interrupted at any moment, the same call goes on where it was. Raises InvalidArgumentError (a
+    ValueError), NotFoundError, IoError, ResourceError; KeyboardInterrupt stops it within a moment, with
+    nothing partial visible.
     """
     given = _options(
         images,

@@ -2,9 +2,9 @@
 
     Loader ----> Engine <---- Epoch        nothing points back: each dies when its last holder lets go
 
-The Loader is what a program holds. When it is gone, the C++ loader ends at once (threads, memory, shards), even though an
-iterator may be left in a traceback or a notebook's variable. An epoch that is iterated on all the same makes it again, where it
-was: `for batch in sl.Loader(...)` is such a loop.
+The Loader is what a program holds. When it is gone, the C++ loader ends at once (threads, memory, shards),
+even though an iterator may be left in a traceback or a notebook's variable. An epoch that is iterated on all
+the same makes it again, where it was: `for batch in sl.Loader(...)` is such a loop.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ def distributed() -> "Optional[Placement]":
 def placement(begins: bool = False) -> "Placement":
     """Rank and world size: of torch.distributed where it runs, else RANK and WORLD_SIZE, else 0 of 1.
 
-    Lightning names WORLD_SIZE alone to the processes that it starts, and the rank by torch.distributed later. Until an epoch begins, such a
-    process is rank 0; then (begins) what is still not known is an InvalidArgumentError."""
+    Lightning names WORLD_SIZE alone to the processes that it starts, and the rank by torch.distributed later.
+    Until an epoch begins, such a process is rank 0; then (begins) what is still not known is an
+    InvalidArgumentError."""
     running = distributed()
     if running is not None:
         return running
@@ -59,7 +60,8 @@ def placement(begins: bool = False) -> "Placement":
     if rank is None or world is None or not rank.isdecimal() or not world.isdecimal():
         raise InvalidArgumentError(
             f"RANK is {rank!r} and WORLD_SIZE is {world!r}; expected two whole numbers, or neither"
-            f"{' (or torch.distributed, which is not initialised)' if begins else ''}: or name rank= and world_size="
+            f"{' (or torch.distributed, which is not initialised)' if begins else ''}: "
+            "or name rank= and world_size="
         )
     return int(rank), int(world)
 
@@ -119,7 +121,7 @@ class Engine:
         self._targets = target_names(options, data)
         _engines.add(self)
 
-    # --- the C++ loader; the lock is held, but in the constructor ---------------------------------------------------------
+    # --- the C++ loader; the lock is held, but in the constructor -------------------------------------------
 
     def _alive(self) -> Any:
         if self._closed:
@@ -154,8 +156,10 @@ class Engine:
             running = distributed()
             if running is not None and running != self._placement:
                 raise InvalidArgumentError(
-                    f"torch.distributed says rank {running[0]} of {running[1]}, but this loader began its first epoch as rank "
-                    f"{self._placement[0]} of {self._placement[1]}: make the Loader (or begin its first epoch) after "
+                    f"torch.distributed says rank {running[0]} of {running[1]}, "
+                    "but this loader began its first epoch as rank "
+                    f"{self._placement[0]} of {self._placement[1]}: make the Loader "
+                    "(or begin its first epoch) after "
                     "init_process_group(), or name rank= and world_size="
                 )
             return
@@ -197,7 +201,7 @@ class Engine:
         self.lock = threading.Lock()
         self._inside = set()
 
-    # --- epochs -------------------------------------------------------------------------------------------------------------
+    # --- epochs ---------------------------------------------------------------------------------------------
 
     def _begin(self, number: int) -> int:
         self._settle(begins=True)
@@ -216,7 +220,8 @@ class Engine:
                     f"go on with loader.epoch({at + 1})" if ended else f"loader.epoch({at}) is the rest of it"
                 )
                 raise InvalidArgumentError(
-                    f"epoch {number} was asked for, but the state that was loaded stands {where}: {cure}; to begin elsewhere, make a new Loader"
+                    f"epoch {number} was asked for, but the state that was loaded stands {where}: {cure}; "
+                    "to begin elsewhere, make a new Loader"
                 )
             resumed = number == at
         core.begin(number, resumed)
@@ -293,7 +298,8 @@ class Engine:
                     self._park()
 
     def _say_problem(self, core: Any, ended: bool) -> None:
-        """Says once why shards are not kept on this machine. Looks after 1, 2, 4, 8, ... batches, and where an epoch ends."""
+        """Says once why shards are not kept on this machine.
+        Looks after 1, 2, 4, 8, ... batches, and where an epoch ends."""
         self._asked += 1
         if self._said or not (ended or self._asked & (self._asked - 1) == 0):
             return
@@ -310,10 +316,11 @@ class Engine:
         with self.lock:
             self._wanted = number
 
-    # --- the rest ---------------------------------------------------------------------------------------------------------
+    # --- the rest -------------------------------------------------------------------------------------------
 
     def settled(self) -> "Placement":
-        """Rank and world size as they are now; `length` belongs to them. Waits for nobody once an epoch was begun."""
+        """Rank and world size as they are now; `length` belongs to them.
+        Waits for nobody once an epoch was begun."""
         if self._fixed or self._closed:
             return self._placement
         if self._decided:
@@ -324,7 +331,8 @@ class Engine:
             return self._placement
 
     def core(self) -> Any:
-        """For calls that may be made while another thread waits in the loader (cancel, stats): does not wait itself."""
+        """For calls that may be made while another thread waits in the loader (cancel,
+        stats): does not wait itself."""
         core = self._core
         if core is not None and not self._closed:
             return core
@@ -340,7 +348,8 @@ class Engine:
             return _views_of(str(self._restore)) != before
 
     def seek(self, epoch: int, batch: int) -> None:
-        """Continues before a batch of an epoch, as from a state that was taken there; with the views that are in use."""
+        """Continues before a batch of an epoch, as from a state that was taken there;
+        with the views that are in use."""
         with self.lock:
             self._settle(begins=False)
             words = str(self._alive().state()[2]).split(" ")

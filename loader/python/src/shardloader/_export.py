@@ -57,10 +57,11 @@ def to_parquet(
         NAME     each further image, as `image`
         NAME     each further column: numbers, lists of a fixed size, lists (ragged), or strings
 
-    path: must not exist. It appears when it is complete: until then it is ".NAME.part" beside it, which a run that was killed leaves and
-    the next one replaces. batch_size: rows in memory, and of a row group. progress: is called with the rows written and all of them.
-    Errors: ImportError (no pyarrow), InvalidArgumentError (path exists, is being written by another process, or a column has the name
-    of another one).
+    path: must not exist. It appears when it is complete: until then it is ".NAME.part" beside it, which a run
+    that was killed leaves and the next one replaces. batch_size: rows in memory, and of a row group.
+    progress: is called with the rows written and all of them.
+    Errors: ImportError (no pyarrow), InvalidArgumentError (path exists, is being written by another process,
+    or a column has the name of another one).
     """
     try:
         import pyarrow

@@ -30,7 +30,8 @@ def _crop(choices: "dict[str, Optional[Size]]") -> "dict[str, Any]":
 
 
 def mean_and_std(data: Dataset, mean: Any, std: Any) -> "tuple[Any, Any]":
-    """The one that is not given: as recorded, if they are as many. Both None: the library takes those of the data set."""
+    """The one that is not given: as recorded, if they are as many.
+    Both None: the library takes those of the data set."""
 
     def other(recorded: "tuple[float, ...]", given: Any, default: float) -> "tuple[float, ...]":
         return recorded if len(recorded) == len(given) else (default,) * len(given)
@@ -46,7 +47,8 @@ def mean_and_std(data: Dataset, mean: Any, std: Any) -> "tuple[Any, Any]":
 
 
 def unnamed_layout(framework: Framework) -> str:
-    """The layout of views that name none: it is the framework's, and not that of a state which another one has written."""
+    """The layout of views that name none: it is the framework's,
+    and not that of a state which another one has written."""
     return "nchw" if isinstance(framework, Torch) else "nchw_if_float"
 
 
@@ -68,7 +70,8 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def check_given_once(own: "dict[str, Any]", augment: Optional[Augment], views: "Sequence[Augment]") -> None:
-    """What a Loader says and each of its views says otherwise would be dropped in silence. own: the options as they were given."""
+    """What a Loader says and each of its views says otherwise would be dropped in silence.
+    own: the options as they were given."""
     every = [
         one.geometry
         for one in (views if isinstance(views, (list, tuple)) and views else [augment])
@@ -108,7 +111,8 @@ def _view(own: "dict[str, Any]", augment: Optional[Augment], number: int) -> "di
         for name in ("scale", "ratio"):
             if of_itself.get(name) is not None:
                 raise InvalidArgumentError(
-                    f"{name} is {of_itself[name]!r}, but it belongs to random_resized_crop, which is not given"
+                    f"{name} is {of_itself[name]!r}, but it belongs to random_resized_crop, "
+                    "which is not given"
                 )
     if ("mean" in geometry) != ("std" in geometry):
         raise InvalidArgumentError("mean and std of an Augment go together")
@@ -172,7 +176,8 @@ def sampling_of(
         raise InvalidArgumentError(f"{' and '.join(given)} exclude each other")
     if replacement is not None and weights is None and given:
         raise InvalidArgumentError(
-            f"replacement is for weights, or for drawing uniformly; {given[0]} draws every sample of a group before any again"
+            f"replacement is for weights, or for drawing uniformly; {given[0]} draws every sample of a group "
+            "before any again"
         )
     if mixed is not None:
         return mixed._sampling

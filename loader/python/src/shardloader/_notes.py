@@ -59,11 +59,13 @@ def after(out: str, result: "Mapping[str, Any]", appended: bool = False) -> None
             warn(f"{annotations[name]} objects {what} are left out of {out!r}")
     if annotations.get("beyond_image", 0):
         warn(
-            f"{annotations['beyond_image']} boxes reach beyond their image; what is beyond it is cut in {out!r}: is their format right?"
+            f"{annotations['beyond_image']} boxes reach beyond their image; "
+            f"what is beyond it is cut in {out!r}: is their format right?"
         )
     if annotations.get("beside_folders", 0):
         warn(
-            f"{annotations['beside_folders']} images lie beside the folders of others, so folders are no classes: every label in {out!r} is 0"
+            f"{annotations['beside_folders']} images lie beside the folders of others, "
+            f"so folders are no classes: every label in {out!r} is 0"
         )
     if not result["complete"] or not result["rejects"]:
         return
@@ -71,5 +73,6 @@ def after(out: str, result: "Mapping[str, Any]", appended: bool = False) -> None
     first = [] if appended else _first_rejects(table, 2)
     which = f", the first: {'; '.join(first)}" if first else ""
     warn(
-        f"{result['rejects']} of {result['inputs']} inputs are not in the data set {out!r}: {table!r} lists them with their reasons{which}"
+        f"{result['rejects']} of {result['inputs']} inputs are not in the data set {out!r}: "
+        f"{table!r} lists them with their reasons{which}"
     )

@@ -39,9 +39,15 @@ def line_of(now: Progress) -> str:
     """One line of text."""
     rate = f"{now.bytes_per_second / 1e6:.1f} MB/s"
     if now.ended:
-        return f"epoch {now.epoch}: {now.shards} of {now.total_shards} shards came, {_gib(now.fetched_bytes)} fetched in {_clock(now.seconds)}, {rate}"
+        return (
+            f"epoch {now.epoch}: {now.shards} of {now.total_shards} shards came, "
+            f"{_gib(now.fetched_bytes)} fetched in {_clock(now.seconds)}, {rate}"
+        )
     left = "" if now.seconds_left is None else f", {_clock(now.seconds_left)} left"
-    return f"epoch {now.epoch}: {now.shards} of {now.total_shards} shards, {_gib(now.bytes)} of {_gib(now.total_bytes)}, {rate}{left}"
+    return (
+        f"epoch {now.epoch}: {now.shards} of {now.total_shards} shards, "
+        f"{_gib(now.bytes)} of {_gib(now.total_bytes)}, {rate}{left}"
+    )
 
 
 class _Line:

@@ -1,4 +1,5 @@
-"""Targets: masks, depth, boxes and keypoints that follow crop, flip and operations of each view (docs/targets.md)."""
+"""Targets: masks, depth, boxes and keypoints that follow crop,
+flip and operations of each view (docs/targets.md)."""
 
 from __future__ import annotations
 
@@ -13,12 +14,15 @@ from ._errors import InvalidArgumentError
 
 
 class Pixels(NamedTuple):
-    """How a further image field is delivered: fields={"mask": sl.Pixels("nearest", fill=255)}. "nearest" alone is sl.Pixels("nearest").
+    """How a further image field is delivered: fields={"mask": sl.Pixels("nearest", fill=255)}.
+    "nearest" alone is sl.Pixels("nearest").
 
-    filter: "nearest" keeps stored values, as masks need it; bit for bit torchvision's tv_tensors.Mask. "bilinear" interpolates: depth, cameras.
-        "stored" leaves crop, flip and operations out: latents, and fields of another size than the images.
+    filter: "nearest" keeps stored values, as masks need it; bit for bit torchvision's tv_tensors.Mask.
+        "bilinear" interpolates: depth, cameras. "stored" leaves crop, flip and operations out: latents, and
+        fields of another size than the images.
     fill: the stored value of what comes in from outside of the sample.
-    dtype, layout, mean, std: as of a Loader. Default: as stored; "nearest" and "bilinear" images are nchw with PyTorch. Masks have none of them.
+    dtype, layout, mean, std: as of a Loader. Default: as stored; "nearest" and "bilinear" images are nchw
+        with PyTorch. Masks have none of them.
     """
 
     filter: str
@@ -30,14 +34,14 @@ class Pixels(NamedTuple):
 
 
 class Boxes(NamedTuple):
-    """How a ragged column of boxes (float32 [4], xyxy in pixels of the stored sample) is delivered: moved, clipped, and without those of which
-    too little is left. column("boxes_counts") says how many are left.
+    """How a ragged column of boxes (float32 [4], xyxy in pixels of the stored sample) is delivered: moved,
+    clipped, and without those of which too little is left. column("boxes_counts") says how many are left.
 
     format: "xyxy", "xywh" or "cxcywh", in pixels of the view.
     min_size, min_area: both sides of a box and its area, as in torchvision's SanitizeBoundingBoxes.
     min_visibility: the share of the box that is not clipped, 0 to 1.
-    along: ragged columns with a row for each box, which lose the same rows. Default: those of "box_labels", "areas", "crowd" and "keypoints" that
-        there are.
+    along: ragged columns with a row for each box, which lose the same rows. Default: those of "box_labels",
+        "areas", "crowd" and "keypoints" that there are.
     """
 
     format: str = "xyxy"
@@ -48,8 +52,9 @@ class Boxes(NamedTuple):
 
 
 class Keypoints(NamedTuple):
-    """How a column of keypoints is delivered: float32 [2], [3], [k, 2] or [k, 3], x, y and visibility. Points that left the sample become 0, 0, 0;
-    without a visibility NaN. Coordinates are those of boxes: the centre of the first pixel is (0.5, 0.5).
+    """How a column of keypoints is delivered: float32 [2], [3], [k, 2] or [k, 3], x, y and visibility. Points
+    that left the sample become 0, 0, 0; without a visibility NaN. Coordinates are those of boxes: the centre
+    of the first pixel is (0.5, 0.5).
 
     swap: pairs of points that change places if the sample is mirrored: left and right eye.
     """
@@ -96,7 +101,8 @@ def _known(name: Any, data: Any) -> "Target":
         else "not a mask, and not known to be boxes or keypoints"
     )
     raise InvalidArgumentError(
-        f'fields is a list, and {name!r} is {what}: say how it is delivered, as in fields={{{name!r}: "bilinear"}}, "nearest", "stored", Boxes() or Keypoints()'
+        f"fields is a list, and {name!r} is {what}: say how it is delivered, as in fields={{{name!r}: "
+        f'"bilinear"}}, "nearest", "stored", Boxes() or Keypoints()'
     )
 
 
@@ -106,12 +112,14 @@ def options_of(
     layout: str,
     as_stored: "Sequence[str]" = (),
 ) -> "dict[str, Any]":
-    """fields, boxes, keypoints and as_stored as the C++ loader takes them. layout: of image fields; "" as stored."""
+    """fields, boxes, keypoints and as_stored as the C++ loader takes them.
+    layout: of image fields; "" as stored."""
     if isinstance(fields, (list, tuple)):
         fields = {name: _known(name, data) for name in fields}
     if not isinstance(fields, Mapping):
         raise InvalidArgumentError(
-            f'fields is {fields!r}; expected a dict such as {{"mask": "nearest", "boxes": Boxes()}}, or a list of names'
+            f'fields is {fields!r}; expected a dict such as {{"mask": "nearest", "boxes": Boxes()}}, '
+            "or a list of names"
         )
     names = _check.names("as_stored", as_stored)
     result: "dict[str, Any]" = {"fields": {}, "boxes": {}, "keypoints": {}, "as_stored": names}
@@ -125,7 +133,8 @@ def options_of(
             if name not in data._info["images"] and name in data._info["kinds"]:
                 if pixels != Pixels("stored"):
                     raise InvalidArgumentError(
-                        f'field {name!r} is {of!r}, but it is a column, which has no pixels; expected Boxes() or Keypoints(), or "stored" to deliver it as stored'
+                        f"field {name!r} is {of!r}, but it is a column, which has no pixels; "
+                        'expected Boxes() or Keypoints(), or "stored" to deliver it as stored'
                     )
                 names.append(name)
                 continue
@@ -135,7 +144,8 @@ def options_of(
             )
         else:
             raise InvalidArgumentError(
-                f'field {name!r} is {of!r}; expected "nearest", "bilinear", "stored", Pixels(), Boxes() or Keypoints()'
+                f'field {name!r} is {of!r}; expected "nearest", "bilinear", "stored", Pixels(), '
+                "Boxes() or Keypoints()"
             )
     return result
 

@@ -2,10 +2,12 @@
 
     from shardloader.transformers import LoaderTrainer
 
-    LoaderTrainer(model, args, train_dataset=sl.Loader("out/train", ...), eval_dataset=sl.Loader("out/val", ...)).train()
+    train, val = sl.Loader("out/train", ...), sl.Loader("out/val", ...)
+    LoaderTrainer(model, args, train_dataset=train, eval_dataset=val).train()
 
-Batch sizes, shuffling and ranks are the loaders'; `per_device_train_batch_size` and its kind are not used. The model is called with
-pixel_values=images and labels=labels. Make loaders with framework="torch" and the device on which the model trains.
+Batch sizes, shuffling and ranks are the loaders'; `per_device_train_batch_size` and its kind are not used.
+The model is called with pixel_values=images and labels=labels. Make loaders with framework="torch" and the
+device on which the model trains.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ transformers.trainer.skip_first_batches = _skip
 
 
 class Inputs:
-    """The batches of a loader as the keyword arguments of a model: {"pixel_values": images, "labels": labels}.
+    """The batches of a loader as the keyword arguments of a model: {"pixel_values":
+    images, "labels": labels}.
 
     len(), set_epoch(), batch_size and dataset are the loader's.
     """
@@ -82,7 +85,8 @@ class Inputs:
 class LoaderTrainer(Trainer):
     """transformers.Trainer whose train_dataset and eval_dataset are Loaders.
 
-    train(resume_from_checkpoint=...) continues with the batch after the checkpoint's. Batches that were seen are not loaded again.
+    train(resume_from_checkpoint=...) continues with the batch after the checkpoint's.
+    Batches that were seen are not loaded again.
     """
 
     def get_train_dataloader(self) -> Any:
