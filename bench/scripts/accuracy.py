@@ -24,18 +24,19 @@ import time
 from pathlib import Path
 
 import numpy as np
-import shardloader as sl
 import torch
 import torchvision
 from torch import nn
 from torchvision.transforms import v2
 
+import shardloader as sl
+
 # Inside of the outline of radius 1? x, y: coordinates, r: distance from the centre, a: angle.
 OUTLINES = (
     lambda x, y, r, a: r < 0.85,
-    lambda x, y, r, a: (0.6 < r) & (r < 0.95),
+    lambda x, y, r, a: (r > 0.6) & (r < 0.95),
     lambda x, y, r, a: np.maximum(abs(x), abs(y)) < 0.75,
-    lambda x, y, r, a: (0.5 < np.maximum(abs(x), abs(y))) & (np.maximum(abs(x), abs(y)) < 0.8),
+    lambda x, y, r, a: (np.maximum(abs(x), abs(y)) > 0.5) & (np.maximum(abs(x), abs(y)) < 0.8),
     lambda x, y, r, a: r * np.cos(a % (2 * np.pi / 3) - np.pi / 3) < 0.55,
     lambda x, y, r, a: r < 0.6 + 0.4 * np.cos(5 * a),
     lambda x, y, r, a: r < 0.7 + 0.3 * np.cos(4 * a),

@@ -32,6 +32,7 @@ import sys
 import time
 
 import numpy as np
+
 import shardloader as sl
 from shardloader import ops
 from targets import dataloader_rate, link_limit, make, measure, settle

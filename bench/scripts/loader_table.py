@@ -148,9 +148,7 @@ def run_case(options, case):
     command = [options.shardbench, "load", os.path.join(options.folder, folder), *made, *arguments]
     if "--seconds" not in arguments:
         command += ["--seconds", str(options.seconds)]
-    done = subprocess.run(
-        [*command, "--json", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    done = subprocess.run([*command, "--json", "-"], capture_output=True, text=True)
     if done.returncode != 0:
         return {"case": name, "left_out": done.stderr.strip().splitlines()[-1]}
     report = json.loads(done.stdout)

@@ -37,6 +37,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "programs
 
 def make(folder, samples, codec="packed"):
     import numpy as np
+
     import shardloader as sl
 
     if (folder / "dataset.json").exists():
@@ -77,7 +78,8 @@ def cpu_of(server):
 def fetch(path, cache, shards):
     """In a process of its own: brings every shard into the cache,
     while one batch of a global shuffle is made."""
-    import numpy  # which the first batch would import
+    import numpy  # noqa: F401  which the first batch would import
+
     import shardloader as sl
 
     begin, started = time.perf_counter(), sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
@@ -99,7 +101,8 @@ def fetch(path, cache, shards):
 
 def load(path, epochs, cache, cache_bytes):
     """In a process of its own: a line of JSON."""
-    import numpy  # which the first batch would import
+    import numpy  # noqa: F401  which the first batch would import
+
     import shardloader as sl
 
     options = {"cache": cache, "cache_bytes": cache_bytes} if cache else {}
@@ -123,7 +126,11 @@ def load(path, epochs, cache, cache_bytes):
             }
         )
         before = stats.fetched_bytes
-    anonymous = [int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon")]
+    anonymous = [
+        int(line.split()[1])
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if line.startswith("RssAnon")
+    ]
     print(
         json.dumps(
             {
@@ -249,9 +256,10 @@ def main():
         result(child(url, 1, work / "all"))
         local = [result(child(data, 3)) for _ in range(2)]
         cached = [result(child(url, 3, work / "all")) for _ in range(2)]
-        rate = lambda runs: max(
-            epoch["samples"] / epoch["seconds"] for run in runs for epoch in run["epochs"][1:]
-        )
+
+        def rate(runs):
+            return max(epoch["samples"] / epoch["seconds"] for run in runs for epoch in run["epochs"][1:])
+
         found["cached_samples_s"], found["local_samples_s"], found["cached_transport"] = (
             rate(cached),
             rate(local),

@@ -115,7 +115,10 @@ def child(*words):
 
 def link(folder, cache, links):
     """The data set of `folder`, of the files in the cache."""
-    head = lambda file: file.read_bytes()[: 1 << 16]
+
+    def head(file):
+        return file.read_bytes()[: 1 << 16]
+
     cached = {head(file): file for file in cache.glob("*.safetensors")}
     shutil.rmtree(links, ignore_errors=True)
     links.mkdir()

@@ -34,6 +34,7 @@ def make(folder, shards, samples, uneven):
     """Shards of `samples` images of 96x96; uneven: of noise that differs from shard to shard, so that codec
     packed makes them of 1 to 8 bits per value."""
     import numpy as np
+
     import shardloader as sl
 
     if (folder / "dataset.json").exists():
@@ -50,7 +51,8 @@ def make(folder, shards, samples, uneven):
 
 def load(url, window, cache, cache_bytes, epochs, seconds):
     """In a process of its own. `seconds`: what the consumer takes for an epoch."""
-    import numpy  # which the first batch would import
+    import numpy  # noqa: F401  which the first batch would import
+
     import shardloader as sl
 
     loader = sl.Loader(

@@ -35,6 +35,7 @@ import remote
 def make_many(folder):
     """1,000 shards of 16 samples."""
     import numpy as np
+
     import shardloader as sl
 
     if (folder / "dataset.json").exists():
@@ -91,9 +92,11 @@ def line(options, sets, work):
             yield link.url, []
         return
     more = {"congestion": options.congestion} if options.congestion else {}
-    with Hosts(options.link, latency_ms=10, mbit_per_s=1000, loss=options.loss, **more) as hosts:
-        with Nginx(sets, work / "nginx", there=hosts.far) as server:
-            yield server.url, hosts.near[1]
+    with (
+        Hosts(options.link, latency_ms=10, mbit_per_s=1000, loss=options.loss, **more) as hosts,
+        Nginx(sets, work / "nginx", there=hosts.far) as server,
+    ):
+        yield server.url, hosts.near[1]
 
 
 def main():

@@ -24,9 +24,9 @@ from torchvision.transforms import v2
 import shardloader as sl
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "loader/python/examples"))
-from networks import UNet  # noqa: E402
-from segmentation import IGNORED, measure  # noqa: E402
-from shapes import CLASSES, make  # noqa: E402
+from networks import UNet
+from segmentation import IGNORED, measure
+from shapes import CLASSES, make
 
 T95 = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 8: 2.36, 10: 2.26}
 

@@ -27,6 +27,7 @@ import sys
 import time
 
 import numpy as np
+
 import shardloader as sl
 
 SAMPLE = 256 * 256 * 4

@@ -139,7 +139,7 @@ class Claim(ClaimCase):
 
     def test_a_shard_of_a_process_that_died_is_taken_by_one_that_waits(self):
         def parts():
-            return [p for p in self.out.glob(".shard-*.part")]
+            return list(self.out.glob(".shard-*.part"))
 
         for _ in range(100):
             shutil.rmtree(self.out, ignore_errors=True)

@@ -17,8 +17,10 @@ from fault_support import (
     environment,
     main,
     make_images,
+    need_root,
+    run,
+    state,
 )
-from fault_support import need_root, run, state
 
 LOUD = [option for option in SMALL if option != "--quiet"]
 SHORT_IO = os.environ.get("SHARD_SHORT_IO", "")

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import time
-from pathlib import Path
 
 from fault_support import (
     CALLS,
@@ -21,8 +20,13 @@ from fault_support import (
     info,
     main,
     need,
+    png,
+    run,
+    shardctl,
+    shards,
+    state,
+    write,
 )
-from fault_support import png, run, shardctl, shards, state, write
 
 TEXT = {"ENOSPC": "No space left on device", "EIO": "Input/output error"}
 

@@ -18,12 +18,12 @@ from fault_support import (
     main,
     make_images,
     make_photos,
-    png,
     run,
     shardctl,
     shards,
+    state,
+    write,
 )
-from fault_support import state, write
 
 KILLS = int(os.environ.get("SHARD_KILLS", "20"))
 SEED = int(os.environ.get("SHARD_KILL_SEED", "1"))

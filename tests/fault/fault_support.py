@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "programs"))
 # pylint: disable=wrong-import-position,wildcard-import,unused-wildcard-import
-from shardify_support import *  # noqa: E402,F401,F403  the fault tests find all of it here
+from shardify_support import *  # noqa: F403  the fault tests find all of it here
 from shardify_support import (
     SANITIZED,
     SHARDIFY,
@@ -25,7 +25,7 @@ from shardify_support import (
     run,
     state,
     write,
-)  # noqa: E402
+)
 
 CALLS = (
     "write",

@@ -25,8 +25,12 @@ from fault_support import (
     need,
     need_root,
     png,
+    run,
+    shardctl,
+    shards,
+    state,
+    write,
 )
-from fault_support import run, shardctl, shards, state, write
 
 PAIRS = int(os.environ.get("SHARD_PAIRS", "8"))
 SEED = int(os.environ.get("SHARD_PAIR_SEED", "1"))

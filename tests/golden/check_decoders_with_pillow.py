@@ -19,6 +19,7 @@ orientation in XMP of JPEG and WebP (11.0), black behind a palette (10.1).
 """
 
 import argparse
+import contextlib
 import csv
 import io
 import pathlib
@@ -29,13 +30,13 @@ import subprocess
 import sys
 import tempfile
 import warnings
-import zlib
 
 import numpy as np
 import PIL
-from check_with_pillow import samples
-from make_images import adobe, assemble, chunk, exif, segments
 from PIL import Image, ImageFile, ImageOps
+
+from check_with_pillow import samples
+from make_images import adobe, assemble, exif, segments
 
 SIDE = 24
 GOLDEN = pathlib.Path(__file__).resolve().parent / "images"
@@ -83,9 +84,15 @@ def webp_chunks(webp):
 def vary_jpeg(data, other, rng):
     found, rest = segments(data)
     others, other_rest = segments(other)
-    drop = lambda *markers: assemble([s for s in found if s[0] not in markers], rest)
+
+    def drop(*markers):
+        return assemble([s for s in found if s[0] not in markers], rest)
+
     at = rng.randrange(len(found) + 1)
-    put = lambda *new: assemble(found[:at] + list(new) + found[at:], rest)
+
+    def put(*new):
+        return assemble(found[:at] + list(new) + found[at:], rest)
+
     return rng.choice(
         (
             lambda: drop(0xDB),
@@ -170,10 +177,8 @@ def pillow_pixels(data):
     try:
         image = Image.open(io.BytesIO(data), formats=("JPEG", "PNG", "WEBP", "TIFF", "GIF", "BMP", "PPM"))
         image.load()
-        try:
+        with contextlib.suppress(Exception):  # damaged EXIF: Pillow gives up on it, we take it for absent
             image = ImageOps.exif_transpose(image)
-        except Exception:  # damaged EXIF: Pillow gives up on it, we take it for absent
-            pass
         sixteen_bits = image.mode.startswith("I")
         image = image.convert("RGB")
         return (

@@ -191,9 +191,8 @@ def todo_of(geometry, chosen):
     opcodes.update({"vertical_flip": ["flip_rows"], "turns": ["quarter_turns"], "padded_crop": ["shift"]})
     for kind, of, _ in chosen:
         if steps and steps[0].opcode in opcodes[kind]:  # else it changes nothing, and was left out
-            todo.append(
-                lambda value, kind=kind, of=of, step=steps.pop(0): stepped(value, kind, of, step, view)
-            )
+            step = steps.pop(0)
+            todo.append(lambda value, kind=kind, of=of, step=step: stepped(value, kind, of, step, view))
     assert not steps, steps
     return todo
 

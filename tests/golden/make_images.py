@@ -640,7 +640,7 @@ def make_tiffs():
     rgb = tiff_samples(21, 14, 8, 3)
     for name, options in {
         "strips": dict(rows=4),
-        "one_strip": dict(),
+        "one_strip": {},
         "tiles": dict(tile=(16, 16)),
         "separate": dict(separate=True, rows=4),
         "separate_tiles": dict(separate=True, tile=(16, 16)),
@@ -825,7 +825,10 @@ def gif(
     last=b";",
 ):
     height, width = indices.shape
-    count = lambda entries: 0x80 | (len(entries).bit_length() - 2)
+
+    def count(entries):
+        return 0x80 | (len(entries).bit_length() - 2)
+
     rows = (
         [r for first, step in ((0, 8), (4, 8), (2, 4), (1, 2)) for r in range(first, height, step)]
         if interlaced

@@ -179,7 +179,10 @@ def make_pnm():
 
 def sequence(width, height):
     """A box of HEVC's decoder configuration with a sequence parameter set up to its width and height."""
-    golomb = lambda value: bin(value + 1)[2:].zfill(2 * (value + 1).bit_length() - 1)
+
+    def golomb(value):
+        return bin(value + 1)[2:].zfill(2 * (value + 1).bit_length() - 1)
+
     bits = "0" * 8 + "01" * 48 + golomb(0) + golomb(1) + golomb(width) + golomb(height)
     bits += "0" * (-len(bits) % 8)
     raw = bytes(int(bits[at : at + 8], 2) for at in range(0, len(bits), 8)).replace(b"\0\0\0", b"\0\0\3\0")

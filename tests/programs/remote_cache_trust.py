@@ -57,7 +57,7 @@ class Later(CacheCase):
         when no batch is being made, `damage` is called."""
         words = [EPOCHS, path, "windowed", 1, cache, self.size // 2, "-", 4 * self.largest, 0, 1, "step"]
         environ = environment(**PATIENCE, TMPDIR=str(self.temporary))
-        errors = open(self.path / "errors", "w+")
+        errors = open(self.path / "errors", "w+")  # noqa: SIM115  closed when the test ends
         self.addCleanup(errors.close)
         with subprocess.Popen(
             [str(word) for word in words],

@@ -168,8 +168,11 @@ class Upload(CopyCase):
 
     def test_kills(self):
         chance = random.Random(7)
-        delay = lambda method, *_: "slow:0.05" if method == "PUT" else None
-        for stores in range(3):
+
+        def delay(method, *_):
+            return "slow:0.05" if method == "PUT" else None
+
+        for _ in range(3):
             store = self.store(delay)
             for _ in range(6):
                 process = self.start(self.data, self.address, **store.environment)

@@ -56,7 +56,9 @@ class Download(CopyCase):
         self.check()
 
     def test_a_table_that_claims_more_than_there_can_be_takes_no_memory(self):
-        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+        def limit():
+            return resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+
         for claim in 1 << 60, 1 << 40, (1 << 63) - 1:
             server = self.serve(
                 lambda path, *_, claim=claim: f"claim:{claim}" if path.endswith("inputs.csv") else None

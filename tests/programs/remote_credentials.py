@@ -8,7 +8,6 @@ import json
 import socket
 import threading
 import time
-import unittest
 from urllib.parse import parse_qs
 
 from remote_servers import HostileServer
@@ -153,10 +152,9 @@ class KeyCase(ServerCase):
         return services
 
     def verify(self, **variables):
-        plain = {
-            name: ""
-            for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_ENDPOINT_URL_S3")
-        }
+        plain = dict.fromkeys(
+            ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_ENDPOINT_URL_S3"), ""
+        )
         plain.update(HOME=str(self.path), SHARD_HTTP_PATIENCE="6", AWS_ENDPOINT_URL=self.store.url)
         result = timed_run(
             [SHARDCTL, "verify", "s3://x/y"], timeout=100, env=environment(**{**plain, **variables})

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from remote_servers import S3, HostileServer, Nginx, make_certificate
 from remote_support import ServerCase
-from shardify_support import SMALL, SHARDCTL, environment, main, run, shardctl
+from shardify_support import SHARDCTL, SMALL, environment, main, run, shardctl
 
 # The long form: SHARD_OUTAGE=20.
 OUTAGE_SECONDS = float(os.environ.get("SHARD_OUTAGE", "5"))

@@ -457,9 +457,10 @@ def make_certificate(folder, name="IP:127.0.0.1"):
     """An authority of its own and a certificate for `name`: (authority, certificate, key)."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    run = lambda *command: subprocess.run(
-        ["openssl", *map(str, command)], check=True, capture_output=True, timeout=60
-    )
+
+    def run(*command):
+        return subprocess.run(["openssl", *map(str, command)], check=True, capture_output=True, timeout=60)
+
     ca, ca_key, key, request, certificate, names = (
         folder / name for name in ("ca.pem", "ca.key", "key", "csr", "cert.pem", "names")
     )

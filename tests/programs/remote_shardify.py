@@ -11,7 +11,6 @@ import signal
 import subprocess
 import time
 import unittest
-from pathlib import Path
 
 from remote_copy import files_of
 from remote_servers import S3, Hold

@@ -25,7 +25,7 @@ class Tables(TestCase):
         """Every changed byte, cut and extension is found, and named by its file."""
         self.verify(folder, 0)
         checks = json.loads(shardctl("verify", "--json", folder).out)["tables"]
-        self.assertEqual(checks, {name: "digest" for name in tables})
+        self.assertEqual(checks, dict.fromkeys(tables, "digest"))
         for name in tables:
             path = folder / name
             whole = path.read_bytes()

@@ -155,7 +155,10 @@ class Look(TestCase):
 
     def test_targets_follow_the_views_of_training(self):
         images, masks, boxes = (self.path / f"{name}-2" for name in ("images", "masks", "boxes"))
-        inside = lambda x, y: 12 <= x < 28 and 8 <= y < 30
+
+        def inside(x, y):
+            return 12 <= x < 28 and 8 <= y < 30
+
         write(
             images / "0.png",
             png_of(
@@ -198,7 +201,10 @@ class Look(TestCase):
             for view in range(1, 1 + views):
                 top = 4 + view * (SIDE + 16)
                 spots = [(x, y) for x in range(SIDE) for y in range(SIDE)]
-                at = lambda tile, x, y: tile[4 + x, top + y]
+
+                def at(tile, x, y):
+                    return tile[4 + x, top + y]
+
                 covered = {(x, y) for x, y in spots if at(masked, x, y) != at(plain, x, y)}
                 framed_at = {(x, y) for x, y in spots if at(framed, x, y) != at(plain, x, y)}
                 if (

@@ -10,11 +10,11 @@ import struct
 import tarfile
 
 from shardify_support import (
+    SHARDIFY,
     SMALL,
     TestCase,
     all_keys,
     digests,
-    info,
     keys_of,
     main,
     make_images,
@@ -23,8 +23,10 @@ from shardify_support import (
     rejects,
     run,
     shardctl,
+    shardify,
+    shards,
+    write,
 )
-from shardify_support import shardify, shards, write, SHARDIFY
 
 
 def add(archive, name, data, **more):

@@ -5,9 +5,8 @@ samples, and files that are not in order."""
 import json
 import os
 import random
-import unittest
 
-from shardify_coco import CROP, RESIZE, SHOWN, columns_of, geometry
+from shardify_coco import CROP, SHOWN, columns_of, geometry
 from shardify_support import TestCase, all_keys, digests, info, main, png, rejects, shardctl, shardify, write
 
 SIZES = [(48, 40), (40, 48), (64, 64), (100, 33)]  # width, height

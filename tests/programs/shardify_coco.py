@@ -11,6 +11,7 @@ from collections import defaultdict
 
 from shardify_support import (
     SANITIZED,
+    SHARDIFY,
     SMALL,
     TestCase,
     all_keys,
@@ -22,10 +23,12 @@ from shardify_support import (
     read_shard,
     rejects,
     run,
-    SHARDIFY,
     shardctl,
+    shardify,
+    shards,
+    state,
+    write,
 )
-from shardify_support import shardify, shards, state, write
 
 SIZES = [(48, 40), (40, 48), (64, 64), (100, 33)]  # width, height
 RESIZE, CROP = 32, 24

@@ -8,20 +8,27 @@ import struct
 import unittest
 
 from shardify_support import (
-    SMALL,
     SANITIZED,
+    SHARDIFY,
+    SMALL,
     TestCase,
     all_keys,
     digests,
     huge_png,
     info,
+    long_png,
     main,
     make_images,
     make_photos,
-    long_png,
     need_root,
+    png,
+    rejects,
+    run,
+    shardctl,
+    shardify,
+    stored_samples,
+    write,
 )
-from shardify_support import png, rejects, run, shardctl, shardify, stored_samples, write, SHARDIFY
 
 
 def raw_name(text):

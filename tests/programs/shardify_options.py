@@ -20,8 +20,6 @@ from shardify_support import (
     main,
     make_images,
     make_photos,
-)
-from shardify_support import (
     need,
     need_root,
     png,

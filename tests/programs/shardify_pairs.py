@@ -23,8 +23,12 @@ from shardify_support import (
     read_shard,
     rejects,
     run,
+    shardctl,
+    shardify,
+    shards,
+    state,
+    write,
 )
-from shardify_support import shardctl, shardify, shards, state, write
 
 GRAY, PALETTE, RGB = 0, 3, 2
 RESIZE, CROP = 32, 24

@@ -128,8 +128,7 @@ class Cluster:
         self.wait(lambda: run(["sinfo", "-h", "-o", "%T"], env=self.env).out.strip() == "idle", "the node")
 
     def spawn(self, *command):
-        log = open(self.folder / f"{Path(command[0]).name}.out", "wb")
-        with log:
+        with open(self.folder / f"{Path(command[0]).name}.out", "wb") as log:
             self.processes.append(
                 subprocess.Popen(command, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
             )

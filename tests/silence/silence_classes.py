@@ -11,7 +11,7 @@ from silence_support import AS_THEY_ARE, Silence, info, main, picture, shardctl,
 
 
 def npy(values):
-    header = "{'descr': '<i8', 'fortran_order': False, 'shape': (%d,), }" % len(values)
+    header = f"{{'descr': '<i8', 'fortran_order': False, 'shape': ({len(values)},), }}"
     header += " " * (63 - (10 + len(header)) % 64) + "\n"
     return (
         b"\x93NUMPY\x01\x00"

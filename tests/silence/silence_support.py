@@ -22,7 +22,7 @@ from shardify_support import (
     read_shard,
     rejects,
     shardctl,
-    shardify,  # noqa: E402
+    shardify,
     shards,
     state,
     stored_samples,

@@ -79,7 +79,7 @@ class Voc(Targets):
         self.label(1, b"\xef\xbb\xbf" + voc().encode())
         self.label(
             2,
-            '<?xml version="1.0" encoding="ISO-8859-1"?>'.encode()
+            b'<?xml version="1.0" encoding="ISO-8859-1"?>'
             + voc(more="<source>K\xe4fer</source>").encode("latin-1"),
         )
         self.stored()

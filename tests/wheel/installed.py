@@ -71,6 +71,7 @@ def main(work, images=None):
     done(f"import shardloader: {seconds:.3f} s, of which numpy {numpy:.3f} s; this step")
 
     import numpy as np
+
     import shardloader as sl
 
     name = Path(sl._core.__file__).name

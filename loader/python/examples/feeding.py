@@ -116,7 +116,7 @@ def ways(args, device, batch):
     return {
         f"DataLoader {what}, 0 workers": lambda: data_loader(source, batch, 0),
         f"DataLoader {what}, {n} workers": lambda: data_loader(source, batch, n),
-        f"  and a prefetching stream": lambda: prefetched(data_loader(source, batch, n), device),
+        "  and a prefetching stream": lambda: prefetched(data_loader(source, batch, n), device),
         f"memmap + DataLoader, {n} workers": lambda: data_loader(Samples(args.data), batch, n),
         "numpy.memmap": lambda: memmapped(args.data, batch),
         "shardloader": lambda: sharded(args.data, batch, device),

@@ -141,7 +141,11 @@ def main():
                     example = torch.zeros(size, *loader.shape, dtype=dtype, device=device)
                     try:
                         run = WAYS[way](typed, example)
-                        step = (lambda images, run=run: run(images.to(dtype))) if stored_float else run
+                        step = (
+                            (lambda images, run=run, dtype=dtype: run(images.to(dtype)))
+                            if stored_float
+                            else run
+                        )
                         classes, rate = answers_of(step, loader, device, args.batches)
                     except (ImportError, ValueError, RuntimeError, NotImplementedError) as error:
                         print(f"{size:6}  {name:10}{way:14}   not here: {str(error).splitlines()[0][:80]}")

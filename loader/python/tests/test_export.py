@@ -13,7 +13,7 @@ import pytest
 import shardloader as sl
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-import pyarrow.parquet  # noqa: E402
+import pyarrow.parquet
 
 COUNT = 11
 

@@ -312,7 +312,7 @@ def test_a_batch_that_was_rebuilt_says_what_it_lacks(data):
     rebuilt = type(batch)(part for part in batch)
     assert rebuilt.images is batch.images
     with pytest.raises(AttributeError, match="rebuilt from its images and labels"):
-        rebuilt.mask
+        _ = rebuilt.mask
 
 
 def test_ids_and_mask_are_where_the_labels_are(data, torch):

@@ -277,13 +277,13 @@ def test_graphs_are_captured_beside_a_loader_that_starts(folder):
                 for _ in loader_of(folder, framework=None).epoch(0):  # torch must not allocate meanwhile
                     pass
                 loaders += 1
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             failures.append(error)
 
     thread = threading.Thread(target=load)
     thread.start()
     try:
-        for i in range(100):
+        for _ in range(100):
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph):
                 for _ in range(20):

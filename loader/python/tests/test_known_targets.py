@@ -68,10 +68,7 @@ def coco(tmp_path_factory):
 def contents(data, **options):
     """All columns of an epoch, by name and view."""
     loader = sl.Loader(data, batch_size=4, framework="numpy", **options)
-    names = [
-        name
-        for name in ("boxes", "boxes_counts", "box_labels", "areas", "crowd", "keypoints", "keypoints_counts")
-    ]
+    names = ["boxes", "boxes_counts", "box_labels", "areas", "crowd", "keypoints", "keypoints_counts"]
     views = 1 + len(options.get("views", [None])[1:])
     return [
         [batch.column(name, view).tolist() for name in names for view in range(views)]

@@ -136,10 +136,10 @@ def test_random_crops_are_parts_of_the_sample(data, reference):
     places = set()
     for image, i in zip(images, ids):
         places |= {
-            (t, l)
-            for t in range(9)
-            for l in range(9)
-            if np.array_equal(image, reference[0][i, t : t + 24, l : l + 24])
+            (top, left)
+            for top in range(9)
+            for left in range(9)
+            if np.array_equal(image, reference[0][i, top : top + 24, left : left + 24])
         }
     assert len(places) > 20
 

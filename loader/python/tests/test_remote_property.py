@@ -66,7 +66,10 @@ def server(tmp_path_factory):
 def make_data(where, chance, depth=0):
     """Parts of the three data sets, put together; often a shard is there twice."""
     kind = chance.random() if depth < 3 else 1
-    part = lambda: make_data(where, chance, depth + 1)
+
+    def part():
+        return make_data(where, chance, depth + 1)
+
     if kind < 0.3:
         return sl.concat(*[part() for _ in range(chance.randint(1, 3))])
     if kind < 0.45:

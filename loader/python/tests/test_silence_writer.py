@@ -72,7 +72,7 @@ def adders(writer, stored, errors, threads=3):
                 key = f"{t} {i}"
                 writer.add(key, pixels(0), i)
                 stored.append(key)
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             errors.append(error)
 
     started = [threading.Thread(target=work, args=(t,)) for t in range(threads)]
@@ -149,7 +149,7 @@ def test_first_rows_of_several_threads_are_arrays(out):
             start.wait()
             try:
                 writer.add(str(i), np.full((2, 3), i, np.float32), i)
-            except BaseException as error:  # noqa: BLE001
+            except BaseException as error:
                 errors.append(error)
 
         threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]

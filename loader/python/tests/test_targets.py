@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+
 import shardloader as sl
 from shardloader import ops
 
@@ -576,12 +577,11 @@ def test_sets_of_other_codecs_selections_and_short_batches(shapes, tmp_path):
         assert (np.array(batch.images) == PALETTE[batch.field("mask")]).all()
         seen.extend(batch.ids.tolist())
     assert sorted(seen) == list(range(27))
-    last = [
-        batch
-        for batch in loader(
+    last = list(
+        loader(
             parts[1], fields=fields, augment=augment, drop_last=False, batch_size=4, rank=1, world_size=4
         ).epoch(0)
-    ][-1]
+    )[-1]
     assert len(last.ids) == len(last.field("mask")) == len(last.column("boxes")) < 4
 
 

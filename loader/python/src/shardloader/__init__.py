@@ -18,11 +18,10 @@ OSError, RuntimeError). What a conversion leaves out is a ConversionWarning.
 
 from . import _core
 from ._augment import Augment, Instruction, MixPairs, Operation, ops
+from ._batch import Batch
 from ._convert import Conversion, convert
+from ._core import Tensor
 from ._dataset import Columns, Dataset, Finding, Keys, Mix, concat, mix
-from ._export import to_parquet
-from ._fields import Field, Fields, ImageField, Ragged, RaggedArray, Text
-from ._plan import Plan, ShardResult, convert_shard, finish, plan
 from ._errors import (
     CancelledError,
     ConversionWarning,
@@ -34,11 +33,12 @@ from ._errors import (
     ShardError,
     UnsupportedError,
 )
-from ._core import Tensor
-from ._batch import Batch
-from ._targets import Boxes, Geometry, Keypoints, Pixels
-from ._progress import Progress
+from ._export import to_parquet
+from ._fields import Field, Fields, ImageField, Ragged, RaggedArray, Text
 from ._loader import Epoch, Loader, Stats, cuda_device_count, has_cuda
+from ._plan import Plan, ShardResult, convert_shard, finish, plan
+from ._progress import Progress
+from ._targets import Boxes, Geometry, Keypoints, Pixels
 from ._writer import Writer, write
 
 __version__ = _core.version

@@ -14,7 +14,7 @@ import argparse
 import json
 import os
 import sys
-from typing import Optional, Sequence
+from collections.abc import Sequence
 
 from . import Dataset, ShardError, __version__, cuda_device_count, has_cuda, to_parquet
 
@@ -30,7 +30,7 @@ def _bytes(count: int) -> str:
     return f"{count} B" if unit == "B" else f"{value:.1f} {unit}"
 
 
-def _facts(data: Dataset) -> "dict[str, str]":
+def _facts(data: Dataset) -> dict[str, str]:
     info = data.info
     stored = sum(os.path.getsize(os.path.join(info["folder"], file)) for file, _ in info["shards"])
     classes = ", ".join(ascii(name)[1:-1] for name in data.classes[:_LISTED])
@@ -49,7 +49,7 @@ def _facts(data: Dataset) -> "dict[str, str]":
     }
 
 
-def main(arguments: Optional[Sequence[str]] = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m shardloader", description="Look at data sets of shardify."
     )

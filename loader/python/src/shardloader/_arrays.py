@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from typing import Any, Callable, Optional
+from collections.abc import Callable
+from typing import Any
 
 from . import _core
 from ._core import Tensor
@@ -52,7 +53,7 @@ def to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
     return array
 
 
-def default_framework(on_cuda: bool) -> Optional[str]:
+def default_framework(on_cuda: bool) -> str | None:
     """torch where it is installed (or imported); else numpy on the host, cupy on a GPU."""
     if "torch" in sys.modules or importlib.util.find_spec("torch"):
         return "torch"
@@ -68,10 +69,10 @@ class Framework:
     device = "cpu"  # or "cuda:N"
 
     # None: the host waits for the batch. -1: the consumer of DLPack says its stream later.
-    def stream(self) -> Optional[int]:
+    def stream(self) -> int | None:
         return None
 
-    current_stream: Optional[Callable[[], int]] = (
+    current_stream: Callable[[], int] | None = (
         None  # of the calling thread; asked when the last array of a batch dies
     )
 
@@ -150,7 +151,7 @@ class Cupy(Framework):
         with self._cupy.cuda.Device(self._ordinal):
             return int(self._cupy.cuda.get_current_stream().ptr)
 
-    def stream(self) -> Optional[int]:
+    def stream(self) -> int | None:
         return self._current()
 
     def images(self, tensor: Tensor) -> Any:
@@ -193,7 +194,7 @@ class DLPack(Framework):
     def __init__(self, ordinal: int) -> None:
         self._on_cuda = ordinal >= 0
 
-    def stream(self) -> Optional[int]:
+    def stream(self) -> int | None:
         return -1 if self._on_cuda else None
 
     def images(self, tensor: Tensor) -> Tensor:
@@ -219,13 +220,13 @@ def _require_gpu(ordinal: int) -> None:
         )
 
 
-def framework_of(name: Optional[str], ordinal: int) -> Framework:
+def framework_of(name: str | None, ordinal: int) -> Framework:
     framework = _make_framework(name, ordinal)
     framework.device = "cpu" if ordinal < 0 else f"cuda:{ordinal}"
     return framework
 
 
-def _make_framework(name: Optional[str], ordinal: int) -> Framework:
+def _make_framework(name: str | None, ordinal: int) -> Framework:
     if name == "auto":
         name = default_framework(ordinal >= 0)
     if name is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Union
 
 from . import _check, _core
 from ._errors import InvalidArgumentError
@@ -20,18 +20,18 @@ class Operation(NamedTuple):
     """One operation: its name and parameters. Made by the functions of shardloader.ops."""
 
     name: str
-    parameters: "Mapping[str, Any]"
+    parameters: Mapping[str, Any]
 
 
 class Instruction(NamedTuple):
     """One step of a drawn program, with all parameters (docs/augment.md)."""
 
     opcode: str
-    whole: "tuple[int, ...]"
-    real: "tuple[float, ...]"
+    whole: tuple[int, ...]
+    real: tuple[float, ...]
 
 
-def _span(where: str, value: Span, centre: Optional[float] = None) -> "tuple[float, float]":
+def _span(where: str, value: Span, centre: float | None = None) -> tuple[float, float]:
     """(low, high). A single number v is (centre - v, centre + v), and not below 0 around 1,
     as in torchvision. where: named in errors."""
     if isinstance(value, (int, float)):
@@ -52,7 +52,7 @@ def _or(value: Any, otherwise: Any) -> Any:
     return otherwise if value is None else value
 
 
-def _check_pairs(**of: "tuple[Any, dict[str, Any]]") -> None:
+def _check_pairs(**of: tuple[Any, dict[str, Any]]) -> None:
     """What belongs to an operation is not given without it."""
     for name, (value, further) in of.items():
         for other, given in further.items():
@@ -68,7 +68,7 @@ def _check_probabilities(**of: Any) -> None:
             raise InvalidArgumentError(f"{name} is {p!r}; expected a probability, 0 to 1 (1: always)")
 
 
-def _key(seed: int, epoch: int, sample: int, view: int) -> "tuple[int, int, int, int]":
+def _key(seed: int, epoch: int, sample: int, view: int) -> tuple[int, int, int, int]:
     """What keys the draws, checked."""
     numbers = tuple(operator.index(number) for number in (seed, epoch, sample, view))
     for name, number, bits in zip(("seed", "epoch", "sample", "view"), numbers, (64, 64, 64, 32)):
@@ -92,7 +92,7 @@ class ops:
         p: float = 1,
     ) -> Operation:
         """torchvision's ColorJitter. A number v: factors from 1 - v to 1 + v, and hues from -v to v."""
-        given: "dict[str, Any]" = {"random_order": random_order, "p": p}
+        given: dict[str, Any] = {"random_order": random_order, "p": p}
         for name, value, centre in (
             ("brightness", brightness, 1.0),
             ("contrast", contrast, 1.0),
@@ -148,7 +148,7 @@ class ops:
         return Operation("invert", {"p": p})
 
     @staticmethod
-    def permute(order: "Optional[Sequence[int]]" = None, *, p: float = 1) -> Operation:
+    def permute(order: Sequence[int] | None = None, *, p: float = 1) -> Operation:
         """Output channel c is input channel order[c]. None: a random order."""
         channels = (
             None
@@ -162,9 +162,9 @@ class ops:
     @staticmethod
     def affine(
         degrees: Span = 0,
-        translate: "Sequence[float]" = (0, 0),
+        translate: Sequence[float] = (0, 0),
         scale: Span = 1,
-        shear: "Union[float, Sequence[float]]" = 0,
+        shear: float | Sequence[float] = 0,
         *,
         interpolation: str = "nearest",
         fill: Fill = 0,
@@ -218,7 +218,7 @@ class ops:
     def erasing(
         scale: Span = (0.02, 0.33),
         ratio: Span = (0.3, 3.3),
-        value: "Union[float, Sequence[float], str]" = 0,
+        value: float | Sequence[float] | str = 0,
         *,
         p: float = 0.5,
     ) -> Operation:
@@ -243,7 +243,7 @@ class ops:
         return Operation("vertical_flip", {"p": p})
 
     @staticmethod
-    def turns(turns: Optional[int] = None, *, p: float = 1) -> Operation:
+    def turns(turns: int | None = None, *, p: float = 1) -> Operation:
         """Quarter turns counter-clockwise: 0 to 3. None: each equally often."""
         return Operation("turns", {"turns": turns, "p": p})
 
@@ -365,30 +365,30 @@ class Augment:
     def __init__(
         self,
         *,
-        center_crop: Optional[Size] = None,
-        random_crop: Optional[Size] = None,
-        random_resized_crop: Optional[Size] = None,
-        scale: "Optional[tuple[float, float]]" = None,
-        ratio: "Optional[tuple[float, float]]" = None,
-        flip: Union[None, bool, float] = None,
+        center_crop: Size | None = None,
+        random_crop: Size | None = None,
+        random_resized_crop: Size | None = None,
+        scale: tuple[float, float] | None = None,
+        ratio: tuple[float, float] | None = None,
+        flip: None | bool | float = None,
         dtype: Any = None,
-        layout: Optional[str] = None,
-        mean: Optional[Span] = None,
-        std: Optional[Span] = None,
-        policy: Optional[str] = None,
-        color_jitter: "Optional[Sequence[Span]]" = None,
-        color_jitter_p: Optional[float] = None,
+        layout: str | None = None,
+        mean: Span | None = None,
+        std: Span | None = None,
+        policy: str | None = None,
+        color_jitter: Sequence[Span] | None = None,
+        color_jitter_p: float | None = None,
         grayscale: float = 0,
         equalize: float = 0,
         auto_contrast: float = 0,
         invert: float = 0,
-        vertical_flip: Union[bool, float] = 0,
-        gaussian_blur: Optional[int] = None,
-        gaussian_blur_sigma: Optional[Span] = None,
-        gaussian_blur_p: Optional[float] = None,
-        solarize: Optional[float] = None,
-        solarize_p: Optional[float] = None,
-        ops: "Iterable[Operation]" = (),
+        vertical_flip: bool | float = 0,
+        gaussian_blur: int | None = None,
+        gaussian_blur_sigma: Span | None = None,
+        gaussian_blur_p: float | None = None,
+        solarize: float | None = None,
+        solarize_p: float | None = None,
+        ops: Iterable[Operation] = (),
         erasing: float = 0,
     ) -> None:
         make = globals()["ops"]
@@ -415,7 +415,7 @@ class Augment:
             if size is not None:
                 _check.size(name, size)
         #: What the Loader's options of the same names become.
-        self.geometry: "dict[str, Any]" = {
+        self.geometry: dict[str, Any] = {
             name: value
             for name, value in {
                 "center_crop": center_crop,
@@ -433,7 +433,7 @@ class Augment:
             }.items()
             if value is not None
         }
-        all_of: "list[Operation]" = []
+        all_of: list[Operation] = []
         if policy is not None:
             if policy not in ("rand_augment", "trivial_augment", "auto_augment", "aug_mix", "three_augment"):
                 raise InvalidArgumentError(
@@ -483,7 +483,7 @@ class Augment:
                     f"operation {number} is {one!r}; expected what a function of shardloader.ops returns"
                 )
         #: The operations, in their order.
-        self.operations: "tuple[Operation, ...]" = tuple(all_of)
+        self.operations: tuple[Operation, ...] = tuple(all_of)
 
     @classmethod
     def rand_augment(
@@ -495,7 +495,7 @@ class Augment:
         interpolation: str = "nearest",
         fill: Fill = None,
         **more: Any,
-    ) -> "Augment":
+    ) -> Augment:
         """RandAugment of `count` operations with this magnitude of `bins`;
         further keywords are those of Augment."""
         return cls(
@@ -509,7 +509,7 @@ class Augment:
     @classmethod
     def trivial_augment(
         cls, *, bins: int = 31, interpolation: str = "nearest", fill: Fill = None, **more: Any
-    ) -> "Augment":
+    ) -> Augment:
         """TrivialAugmentWide; further keywords are those of Augment."""
         return cls(
             ops=[
@@ -522,7 +522,7 @@ class Augment:
     @classmethod
     def auto_augment(
         cls, policy: str = "imagenet", *, interpolation: str = "nearest", fill: Fill = None, **more: Any
-    ) -> "Augment":
+    ) -> Augment:
         """AutoAugment; further keywords are those of Augment."""
         return cls(
             ops=[ops.auto_augment(policy, interpolation=interpolation, fill=fill), *more.pop("ops", ())],
@@ -532,17 +532,17 @@ class Augment:
     @classmethod
     def aug_mix(
         cls, severity: int = 3, width: int = 3, depth: int = 0, alpha: float = 1, **more: Any
-    ) -> "Augment":
+    ) -> Augment:
         """AugMix; further keywords are those of Augment."""
         return cls(ops=[ops.aug_mix(severity, width, depth, alpha), *more.pop("ops", ())], **more)
 
     @classmethod
-    def three_augment(cls, **more: Any) -> "Augment":
+    def three_augment(cls, **more: Any) -> Augment:
         """3-Augment with its color_jitter(0.3, 0.3, 0.3); further keywords are those of Augment."""
         return cls(ops=[ops.three_augment(), ops.color_jitter(0.3, 0.3, 0.3), *more.pop("ops", ())], **more)
 
     @classmethod
-    def from_torchvision(cls, compose: Any, *, size: Optional[Size] = None) -> "Augment":
+    def from_torchvision(cls, compose: Any, *, size: Size | None = None) -> Augment:
         """The Augment of a torchvision.transforms.v2.Compose (or of one transform): crop, flip,
         operations, dtype and normalisation.
 
@@ -566,12 +566,12 @@ class Augment:
         parts = [f"{name}={value!r}" for name, value in self.geometry.items()]
         return f"Augment({', '.join(parts + [one.name for one in self.operations])})"
 
-    def _core(self) -> "list[tuple[str, dict[str, Any]]]":
+    def _core(self) -> list[tuple[str, dict[str, Any]]]:
         return [(one.name, dict(one.parameters)) for one in self.operations]
 
     def draw(
-        self, shape: "tuple[int, int, int]", sample: int, *, seed: int = 0, epoch: int = 0, view: int = 0
-    ) -> "list[Instruction]":
+        self, shape: tuple[int, int, int], sample: int, *, seed: int = 0, epoch: int = 0, view: int = 0
+    ) -> list[Instruction]:
         """The program of one sample: what the operations will do, with all drawn parameters.
         shape: (rows, columns, channels) after the crop."""
         rows, columns, channels = (operator.index(side) for side in shape)
@@ -584,7 +584,7 @@ class Augment:
 
     def apply(
         self, image: Any, sample: int = 0, *, seed: int = 0, epoch: int = 0, view: int = 0
-    ) -> "np.ndarray[Any, Any]":
+    ) -> np.ndarray[Any, Any]:
         """The operations (not crop and flip) on a uint8 image [rows, columns, channels], on the host:
         what a Loader gives for this sample."""
         pixels = np.ascontiguousarray(image)

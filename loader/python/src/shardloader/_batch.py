@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from typing import Any, Optional
+from typing import Any
 
 from ._arrays import Framework
 from ._errors import InvalidArgumentError, UnsupportedError
@@ -38,15 +38,15 @@ class Batch(tuple[Any, Any]):
     """
 
     _core: Any = None
-    _framework: Optional[Framework] = None
-    _names: "tuple[str, ...]" = ()
-    _texts: "frozenset[str]" = frozenset()
-    _views: "tuple[Any, ...]" = ()
-    _targets: "tuple[tuple[str, ...], tuple[str, ...]]" = (
+    _framework: Framework | None = None
+    _names: tuple[str, ...] = ()
+    _texts: frozenset[str] = frozenset()
+    _views: tuple[Any, ...] = ()
+    _targets: tuple[tuple[str, ...], tuple[str, ...]] = (
         (),
         (),
     )  # names of image fields, and of columns that follow the views
-    _moved: "Optional[dict[str, Any]]" = (
+    _moved: dict[str, Any] | None = (
         None  # what to() has copied: "ids", "mask", and by "column NAME" and "field NAME" the others
     )
 
@@ -55,10 +55,10 @@ class Batch(tuple[Any, Any]):
         cls,
         core: Any,
         framework: Framework,
-        names: "tuple[str, ...]",
-        texts: "frozenset[str]",
-        targets: "tuple[tuple[str, ...], tuple[str, ...]]" = ((), ()),
-    ) -> "Batch":
+        names: tuple[str, ...],
+        texts: frozenset[str],
+        targets: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
+    ) -> Batch:
         batch = cls((framework.images(core.images), framework.labels(core.column("labels", 0))))
         batch._core, batch._framework, batch._names, batch._texts = core, framework, names, texts
         batch._views = tuple(framework.images(core.view(number)) for number in range(1, core.views))
@@ -78,7 +78,7 @@ class Batch(tuple[Any, Any]):
         return self[0]
 
     @property
-    def views(self) -> "tuple[Any, ...]":
+    def views(self) -> tuple[Any, ...]:
         """The images of every view, with Loader(views=[...]): views[0] is batch[0]. They share one lease: the
         memory is not reused while one of them lives."""
         return (self[0], *self._views)
@@ -126,7 +126,7 @@ class Batch(tuple[Any, Any]):
             raise KeyError(str(error)) from None
         return self._framework.images(tensor)  # type: ignore[union-attr]
 
-    def targets(self, view: int = 0) -> "dict[str, Any]":
+    def targets(self, view: int = 0) -> dict[str, Any]:
         """What Loader(fields=..., correspondence=...) delivers with a view, by name: image fields, boxes,
         keypoints, the columns that go along with boxes, and the counts or offsets of ragged columns."""
         fields, columns = self._targets
@@ -201,7 +201,7 @@ class Batch(tuple[Any, Any]):
         np.add.at(result, (np.arange(len(own)), other), (1 - shares) * np.float32(1 - smoothing))
         return result
 
-    def to(self, device: Any, *, non_blocking: bool = False) -> "Batch":
+    def to(self, device: Any, *, non_blocking: bool = False) -> Batch:
         """This batch on a device, like torch.Tensor.to: the batch itself if it is already there, else a copy
         with ids, mask and columns. Only batches of PyTorch can be moved to another device (UnsupportedError).
         The loader decides the dtype."""

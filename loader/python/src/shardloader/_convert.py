@@ -6,8 +6,8 @@ import operator
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any, Callable, NamedTuple, Optional, Sequence, Union
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Union
 
 from . import _core, _notes, _words
 from ._arrays import DTYPES, dtype_name
@@ -29,7 +29,7 @@ class Conversion(NamedTuple):
     rejects: int  #: listed with reasons in rejects.csv
     #: images stored although there is a warning, per kind ("extraneous_bytes": 2);
     #: docs/architecture.md lists them
-    warnings: "dict[str, int]"
+    warnings: dict[str, int]
     shards: int
     size_bytes: int  #: of all shards
     converted: int  #: images decoded by this call
@@ -38,11 +38,11 @@ class Conversion(NamedTuple):
     convert_seconds: float
     converted_shards: int = 0  #: shards published by this call
     #: files and folders passed over: "hidden", "litter", "no_image", "walked", "unlisted" (docs/shardify.md)
-    skipped: "dict[str, int]" = {}
-    annotations: "dict[str, int]" = {}  #: of coco=, yolo= and voc=: objects, and what is left out
+    skipped: dict[str, int] = {}
+    annotations: dict[str, int] = {}  #: of coco=, yolo= and voc=: objects, and what is left out
     #: what lost most of its values although it is stored, with counts and what to do; also a
     #: ConversionWarning
-    advice: "tuple[str, ...]" = ()
+    advice: tuple[str, ...] = ()
 
 
 def absolute(path: Path) -> str:
@@ -58,7 +58,7 @@ def _number(name: str, value: int) -> int:
     return number
 
 
-def _size(name: str, value: Union[Size, str]) -> str:
+def _size(name: str, value: Size | str) -> str:
     """N, or (height, width) as everywhere in this package, in the words of shardify (WIDTHxHEIGHT)."""
     if isinstance(value, (tuple, list)):
         if len(value) != 2:
@@ -67,7 +67,7 @@ def _size(name: str, value: Union[Size, str]) -> str:
     return str(value)
 
 
-def _classes(classes: "Union[Path, Sequence[str], None]") -> "dict[str, Any]":
+def _classes(classes: Path | Sequence[str] | None) -> dict[str, Any]:
     """Names, as UTF-8 with the bytes that are none; or where they are."""
     if classes is None:
         return {}
@@ -126,52 +126,52 @@ def _options(
     out: Path,
     *,
     preset: str = "eval",
-    resize: Optional[int] = None,
-    crop: Union[Size, str, None] = None,
-    squash: Optional["tuple[int, int]"] = None,
-    filter: Optional[str] = None,
+    resize: int | None = None,
+    crop: Size | str | None = None,
+    squash: tuple[int, int] | None = None,
+    filter: str | None = None,
     dtype: Any = None,
-    channels: Union[int, str, None] = None,
-    depth: Optional[int] = None,
-    layout: Optional[str] = None,
-    normalize: Optional[str] = None,
-    mean: Optional[Sequence[float]] = None,
-    std: Optional[Sequence[float]] = None,
-    codec: Optional[str] = None,
-    shard_size_bytes: Optional[int] = None,
-    samples_per_shard: Optional[int] = None,
+    channels: int | str | None = None,
+    depth: int | None = None,
+    layout: str | None = None,
+    normalize: str | None = None,
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+    codec: str | None = None,
+    shard_size_bytes: int | None = None,
+    samples_per_shard: int | None = None,
     pages: bool = False,
-    labels: Optional[Path] = None,
-    classes: "Union[Path, Sequence[str], None]" = None,
-    columns: "Optional[Mapping[str, Any]]" = None,
-    coco: Optional[Path] = None,
-    yolo: Optional[Path] = None,
-    yolo_keypoints: Optional[int] = None,
-    voc: Optional[Path] = None,
-    box_classes: Optional[Path] = None,
-    mask_dir: Optional[Path] = None,
-    mask_suffix: Optional[str] = None,
-    mask_classes: Optional[int] = None,
-    mask_ignore: Optional[int] = None,
-    pairs: "Optional[Mapping[str, Path]]" = None,
-    missing: Optional[str] = None,
-    unlisted: Optional[str] = None,
-    array_layout: Optional[str] = None,
-    root: Optional[Path] = None,
+    labels: Path | None = None,
+    classes: Path | Sequence[str] | None = None,
+    columns: Mapping[str, Any] | None = None,
+    coco: Path | None = None,
+    yolo: Path | None = None,
+    yolo_keypoints: int | None = None,
+    voc: Path | None = None,
+    box_classes: Path | None = None,
+    mask_dir: Path | None = None,
+    mask_suffix: str | None = None,
+    mask_classes: int | None = None,
+    mask_ignore: int | None = None,
+    pairs: Mapping[str, Path] | None = None,
+    missing: str | None = None,
+    unlisted: str | None = None,
+    array_layout: str | None = None,
+    root: Path | None = None,
     strict: bool = False,
-    on_error: Optional[str] = None,
-    on_warning: Optional[str] = None,
-    max_pixels: Optional[int] = None,
+    on_error: str | None = None,
+    on_warning: str | None = None,
+    max_pixels: int | None = None,
     fast_decode: bool = False,
     overwrite: bool = False,
     refresh: bool = False,
     append: bool = False,
-    jobs: Optional[int] = None,
-    rank: Optional[int] = None,
-    world_size: Optional[int] = None,
+    jobs: int | None = None,
+    rank: int | None = None,
+    world_size: int | None = None,
     claim: bool = False,
-    work: Optional[Path] = None,
-) -> "dict[str, Any]":
+    work: Path | None = None,
+) -> dict[str, Any]:
     """The options of convert() as the C++ library takes them: only those that are given."""
     if os.fspath(images) == "-":
         raise InvalidArgumentError(
@@ -247,52 +247,52 @@ def convert(
     out: Path,
     *,
     preset: str = "eval",
-    progress: Union[bool, Callable[[int, int, int], None]] = False,
-    resize: Optional[int] = None,
-    crop: Union[Size, str, None] = None,
-    squash: Optional["tuple[int, int]"] = None,
-    filter: Optional[str] = None,
+    progress: bool | Callable[[int, int, int], None] = False,
+    resize: int | None = None,
+    crop: Size | str | None = None,
+    squash: tuple[int, int] | None = None,
+    filter: str | None = None,
     dtype: Any = None,
-    channels: Union[int, str, None] = None,
-    depth: Optional[int] = None,
-    layout: Optional[str] = None,
-    normalize: Optional[str] = None,
-    mean: Optional[Sequence[float]] = None,
-    std: Optional[Sequence[float]] = None,
-    codec: Optional[str] = None,
-    shard_size_bytes: Optional[int] = None,
-    samples_per_shard: Optional[int] = None,
+    channels: int | str | None = None,
+    depth: int | None = None,
+    layout: str | None = None,
+    normalize: str | None = None,
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+    codec: str | None = None,
+    shard_size_bytes: int | None = None,
+    samples_per_shard: int | None = None,
     pages: bool = False,
-    labels: Optional[Path] = None,
-    classes: "Union[Path, Sequence[str], None]" = None,
-    columns: "Optional[Mapping[str, Any]]" = None,
-    coco: Optional[Path] = None,
-    yolo: Optional[Path] = None,
-    yolo_keypoints: Optional[int] = None,
-    voc: Optional[Path] = None,
-    box_classes: Optional[Path] = None,
-    mask_dir: Optional[Path] = None,
-    mask_suffix: Optional[str] = None,
-    mask_classes: Optional[int] = None,
-    mask_ignore: Optional[int] = None,
-    pairs: "Optional[Mapping[str, Path]]" = None,
-    missing: Optional[str] = None,
-    unlisted: Optional[str] = None,
-    array_layout: Optional[str] = None,
-    root: Optional[Path] = None,
+    labels: Path | None = None,
+    classes: Path | Sequence[str] | None = None,
+    columns: Mapping[str, Any] | None = None,
+    coco: Path | None = None,
+    yolo: Path | None = None,
+    yolo_keypoints: int | None = None,
+    voc: Path | None = None,
+    box_classes: Path | None = None,
+    mask_dir: Path | None = None,
+    mask_suffix: str | None = None,
+    mask_classes: int | None = None,
+    mask_ignore: int | None = None,
+    pairs: Mapping[str, Path] | None = None,
+    missing: str | None = None,
+    unlisted: str | None = None,
+    array_layout: str | None = None,
+    root: Path | None = None,
     strict: bool = False,
-    on_error: Optional[str] = None,
-    on_warning: Optional[str] = None,
-    max_pixels: Optional[int] = None,
+    on_error: str | None = None,
+    on_warning: str | None = None,
+    max_pixels: int | None = None,
     fast_decode: bool = False,
     overwrite: bool = False,
     refresh: bool = False,
     append: bool = False,
-    jobs: Optional[int] = None,
-    rank: Optional[int] = None,
-    world_size: Optional[int] = None,
+    jobs: int | None = None,
+    rank: int | None = None,
+    world_size: int | None = None,
     claim: bool = False,
-    work: Optional[Path] = None,
+    work: Path | None = None,
 ) -> Conversion:
     """Converts a folder of images (images/<class>/**) to a data set in `out`, as the program shardify does.
 

@@ -6,13 +6,13 @@ import json
 import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Optional, TypedDict, Union, cast
+from typing import Any, NamedTuple, TypedDict, cast
 
 from . import _check, _core
 from ._arrays import to_numpy
 from ._convert import absolute
-from ._fields import _LONG, Fields, RaggedArray
 from ._errors import CorruptError, InvalidArgumentError
+from ._fields import _LONG, Fields, RaggedArray
 from ._numpy import np
 
 
@@ -48,8 +48,8 @@ class _Info(TypedDict):
     pipeline: dict[str, str]
     classes: tuple[str, ...]
     columns: tuple[str, ...]
-    kinds: "dict[str, tuple[str, str, tuple[int, ...]]]"
-    images: "dict[str, tuple[str, str, tuple[int, ...]]]"
+    kinds: dict[str, tuple[str, str, tuple[int, ...]]]
+    images: dict[str, tuple[str, str, tuple[int, ...]]]
     shards: tuple[tuple[str, int], ...]
 
 
@@ -87,20 +87,20 @@ class Columns(Mapping[str, "np.ndarray[Any, Any]"]):
     """What Dataset.where() hands to its function: arrays by name, read when they are asked for. "labels" and
     the other columns are those of Dataset.column(); "keys" is an array of the keys."""
 
-    def __init__(self, data: "Dataset") -> None:
+    def __init__(self, data: Dataset) -> None:
         self._data = data
 
-    def __getitem__(self, name: str) -> "np.ndarray[Any, Any]":
+    def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
         return np.array(self._data.keys[:], dtype=object) if name == "keys" else self._data.column(name)
 
-    def __iter__(self) -> "Iterator[str]":
+    def __iter__(self) -> Iterator[str]:
         return iter(("keys", *self._data.columns))
 
     def __len__(self) -> int:
         return 1 + len(self._data.columns)
 
 
-def _bits(mask: "np.ndarray[Any, Any]") -> bytes:
+def _bits(mask: np.ndarray[Any, Any]) -> bytes:
     return np.packbits(mask, bitorder="little").tobytes()
 
 
@@ -119,11 +119,11 @@ class Dataset:
     CorruptError if files do not match dataset.json, IoError.
     """
 
-    def __init__(self, path: Union[str, "os.PathLike[str]"]) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         path = absolute(_check.path("path", path))
         self._adopt(_core.Dataset(path), path, ("open", path))
 
-    def _adopt(self, core: Any, path: str, recipe: "tuple[Any, ...]") -> "Dataset":
+    def _adopt(self, core: Any, path: str, recipe: tuple[Any, ...]) -> Dataset:
         self._core, self._path, self._recipe = core, path, recipe
         self._info = cast(_Info, core.info())
         self._info["folder"] = os.fspath(self._info["folder"])
@@ -131,11 +131,11 @@ class Dataset:
         return self
 
     @staticmethod
-    def _made(core: Any, path: str, recipe: "tuple[Any, ...]") -> "Dataset":
+    def _made(core: Any, path: str, recipe: tuple[Any, ...]) -> Dataset:
         return Dataset.__new__(Dataset)._adopt(core, path, recipe)
 
     @staticmethod
-    def _cooked(recipe: "tuple[Any, ...]") -> "Dataset":
+    def _cooked(recipe: tuple[Any, ...]) -> Dataset:
         """The data set of a recipe: ("open", path), ("concat", recipes), ("select", recipe, bits), ("hashed",
         recipe, from, to, seed, the others)."""
         kind, of, *rest = recipe
@@ -163,7 +163,7 @@ class Dataset:
         label: Any = self._core.label(at)
         return to_numpy(self._core.sample(at)), label if isinstance(label, int) else to_numpy(label)
 
-    def image(self, name: str, index: int) -> "np.ndarray[Any, Any]":
+    def image(self, name: str, index: int) -> np.ndarray[Any, Any]:
         """A further image of a sample, such as its mask: one of `fields` of kind "image" or "mask".
         The array is as that of data[i]."""
         names = list(self._info["images"])
@@ -184,16 +184,14 @@ class Dataset:
 
     # --- parts of a data set --------------------------------------------------------------------------------
 
-    def _select(self, bits: bytes) -> "Dataset":
+    def _select(self, bits: bytes) -> Dataset:
         return Dataset._made(_core.select(self._core, bits), self._path, ("select", self._recipe, bits))
 
-    def _hashed(self, begin: float, end: float, seed: int, others: bool) -> "Dataset":
+    def _hashed(self, begin: float, end: float, seed: int, others: bool) -> Dataset:
         rest = (begin, end, _check.whole("seed", seed, 0, 2**64 - 1), others)
         return Dataset._made(_core.hashed(self._core, *rest), self._path, ("hashed", self._recipe, *rest))
 
-    def where(
-        self, condition: "Union[Sequence[bool], np.ndarray[Any, Any], Callable[[Columns], Any]]"
-    ) -> "Dataset":
+    def where(self, condition: Sequence[bool] | np.ndarray[Any, Any] | Callable[[Columns], Any]) -> Dataset:
         """The samples for which the condition is true: a mask of one bool per sample, or a function that gets
         Columns and returns such a mask, for instance `data.where(lambda columns: columns["labels"] < 10)`.
         InvalidArgumentError if the mask has another length or is not of bools, or if no sample is left."""
@@ -205,7 +203,7 @@ class Dataset:
             )
         return self._select(_bits(mask))
 
-    def select(self, indices: "Union[Sequence[int], np.ndarray[Any, Any], range, slice]") -> "Dataset":
+    def select(self, indices: Sequence[int] | np.ndarray[Any, Any] | range | slice) -> Dataset:
         """The samples of these indices, in the order of this data set, whatever the order of the indices.
         Negative indices count from the end. InvalidArgumentError for an index that does not exist or that is
         given twice, or if there is none."""
@@ -233,7 +231,7 @@ class Dataset:
             )
         return self._select(_bits(mask))
 
-    def classes_only(self, names: "Sequence[str]") -> "Dataset":
+    def classes_only(self, names: Sequence[str]) -> Dataset:
         """The samples of these classes. `classes` and labels stay as they are.
         InvalidArgumentError if there is no such class."""
         names, known = _check.names("names", names), self.class_to_idx
@@ -245,7 +243,7 @@ class Dataset:
                 )
         return self._select(_bits(np.isin(self.labels, [known[name] for name in names])))
 
-    def split(self, fraction: float, seed: int = 0) -> "tuple[Dataset, Dataset]":
+    def split(self, fraction: float, seed: int = 0) -> tuple[Dataset, Dataset]:
         """Two parts: about `fraction` of the samples, and the others. A sample's part is decided by the hash
         of its key and the seed, so it stays when data are added later, and samples with the same key stay
         together. A split of a part is independent of the split that made the part, also with the same seed.
@@ -253,7 +251,7 @@ class Dataset:
         fraction = _check.number("fraction", fraction)
         return self._hashed(0.0, fraction, seed, False), self._hashed(0.0, fraction, seed, True)
 
-    def fold(self, k: int, n: int, seed: int = 0) -> "tuple[Dataset, Dataset]":
+    def fold(self, k: int, n: int, seed: int = 0) -> tuple[Dataset, Dataset]:
         """Cross validation: (the samples to train with, those of part k of n, which are held out). k is 0 to
         n - 1. The parts are decided like those of split()."""
         k, n = _check.whole("k", k), _check.whole("n", n)
@@ -402,11 +400,11 @@ class Dataset:
             raise error
 
 
-def _from_recipe(recipe: "tuple[Any, ...]") -> Dataset:
+def _from_recipe(recipe: tuple[Any, ...]) -> Dataset:
     return Dataset._cooked(recipe)
 
 
-def concat(*data: "Union[Dataset, str, os.PathLike[str]]") -> Dataset:
+def concat(*data: Dataset | str | os.PathLike[str]) -> Dataset:
     """Several data sets as one: the samples of the first, then those of the second, and so on.
 
     Sample shape, dtype, layout, normalisation and columns must agree. Classes are joined by name: those of
@@ -426,7 +424,7 @@ class Mix:
     """Data sets in stated proportions, for a Loader: see mix(). `data` is all of them as one."""
 
     def __init__(
-        self, data: Dataset, sizes: "list[int]", proportions: "list[float]", epoch_size: Optional[int]
+        self, data: Dataset, sizes: list[int], proportions: list[float], epoch_size: int | None
     ) -> None:
         self.data = data
         #: Samples that all ranks together draw in an epoch. None: as many as there are.
@@ -437,7 +435,7 @@ class Mix:
         return len(self.data) if self.epoch_size is None else self.epoch_size
 
 
-def mix(proportions: "Mapping[Any, float]", *, epoch_size: Optional[int] = None) -> Mix:
+def mix(proportions: Mapping[Any, float], *, epoch_size: int | None = None) -> Mix:
     """Draws from several data sets in stated proportions: `sl.Loader(sl.mix({"a": 0.7, "b": 0.3}))`.
 
     proportions: by data set (a Dataset or a path), in any unit. Every 1,000 positions of an epoch have each

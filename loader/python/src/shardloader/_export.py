@@ -6,7 +6,8 @@ import fcntl
 import io
 import json
 import os
-from typing import Any, Callable, Optional, Union
+from collections.abc import Callable
+from typing import Any
 
 from ._dataset import Dataset
 from ._errors import InvalidArgumentError
@@ -41,12 +42,12 @@ def _type(pyarrow: Any, field: Any) -> Any:
 
 
 def to_parquet(
-    data: "Union[Dataset, str, os.PathLike[str]]",
-    path: "Union[str, os.PathLike[str]]",
+    data: Dataset | str | os.PathLike[str],
+    path: str | os.PathLike[str],
     *,
     batch_size: int = 256,
     compression: str = "zstd",
-    progress: Optional[Callable[[int, int], None]] = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> None:
     """Writes a data set as a Parquet file: a row for each sample, in their order, with the columns
 

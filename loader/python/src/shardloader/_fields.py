@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, Iterator, NamedTuple, Union
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ._errors import InvalidArgumentError
 from ._numpy import np
@@ -102,11 +102,11 @@ class ImageField:
         self,
         dtype: Any,
         *shape: int,
-        layout: "Union[str, None]" = None,
+        layout: str | None = None,
         role: str = "image",
         codec: str = "none",
-        mean: "Union[Sequence[float], None]" = None,
-        std: "Union[Sequence[float], None]" = None,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
     ) -> None:
         self.dtype, self.shape = _LONG[_short_dtype(dtype)], tuple(int(extent) for extent in shape)
         self.layout = layout if layout is not None else "nhwc" if len(self.shape) == 3 else "tensor"
@@ -125,7 +125,7 @@ class ImageField:
             f"layout={self.layout!r}, role={self.role!r}, codec={self.codec!r})"
         )
 
-    def _for_core(self, name: str) -> "tuple[Any, ...]":
+    def _for_core(self, name: str) -> tuple[Any, ...]:
         return (
             name,
             self.role,
@@ -175,7 +175,7 @@ class RaggedArray(Sequence["np.ndarray[Any, Any]"]):
         return self.values[self.offsets[at] : self.offsets[at + 1]]
 
 
-def delivered_names(data: Any, flat: Sequence[str]) -> "tuple[tuple[str, ...], frozenset[str]]":
+def delivered_names(data: Any, flat: Sequence[str]) -> tuple[tuple[str, ...], frozenset[str]]:
     """The names of what Batch.column() has, and those of them that are text."""
     names: list[str] = []
     for name in data.columns:
@@ -199,7 +199,7 @@ class Fields(Mapping[str, Field]):
     def __len__(self) -> int:
         return 1 + len(self._data.columns) + len(self._data._info["images"])
 
-    def __getitem__(self, name: Union[str, int, "os.PathLike[str]"]) -> Any:
+    def __getitem__(self, name: str | int | os.PathLike[str]) -> Any:
         data = self._data
         if not isinstance(name, str):
             image, label = data[name]

@@ -4,7 +4,7 @@ transforms are known by the names of their classes."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Optional
+from typing import Any
 
 from ._arrays import dtype_name
 from ._augment import Operation, ops
@@ -43,7 +43,7 @@ def _known(transform: Any) -> bool:
     return module in ("torchvision", "torch") or (module == "timm" and _of(transform) in _OF_TIMM)
 
 
-def _numbers(values: Any) -> "list[float]":
+def _numbers(values: Any) -> list[float]:
     """Of a number, a sequence or a tensor."""
     return [float(value) for value in values] if hasattr(values, "__len__") else [float(values)]
 
@@ -105,7 +105,7 @@ def _policy_name(t: Any) -> str:
     return str(t.policy.value)
 
 
-_MAKERS: "dict[str, Callable[[Any], Operation]]" = {
+_MAKERS: dict[str, Callable[[Any], Operation]] = {
     "ColorJitter": lambda t: ops.color_jitter(
         _span(t.brightness, 1), _span(t.contrast, 1), _span(t.saturation, 1), _span(t.hue, 0)
     ),
@@ -145,7 +145,7 @@ _MAKERS: "dict[str, Callable[[Any], Operation]]" = {
 }
 
 
-def _three_augment(t: Any) -> Optional[Operation]:
+def _three_augment(t: Any) -> Operation | None:
     """RandomChoice of grayscale, solarize and blur, as DeiT III draws them; None for any other choice."""
     made = {one.name: one.parameters for one in map(_operation, t.transforms) if one is not None}
     blur = made.get("gaussian_blur", {})
@@ -165,7 +165,7 @@ def _three_augment(t: Any) -> Optional[Operation]:
     return ops.three_augment()
 
 
-def _operation(t: Any) -> Optional[Operation]:
+def _operation(t: Any) -> Operation | None:
     """None: there is none."""
     name = _of(t)
     if not _known(t):
@@ -225,7 +225,7 @@ def _lopsided(one: Operation) -> str:
     return ""
 
 
-def _padding(t: Any) -> "tuple[int, bool]":
+def _padding(t: Any) -> tuple[int, bool]:
     """How many pixels, and whether they mirror the sample."""
     padding = {int(side) for side in _numbers(t.padding)}
     mode = getattr(t.padding_mode, "value", t.padding_mode)
@@ -237,8 +237,8 @@ def _padding(t: Any) -> "tuple[int, bool]":
     return padding.pop(), mode == "reflect"
 
 
-def _crop(t: Any) -> "dict[str, Any]":
-    given: "dict[str, Any]" = {_CROPS[_of(t)]: tuple(t.size)}
+def _crop(t: Any) -> dict[str, Any]:
+    given: dict[str, Any] = {_CROPS[_of(t)]: tuple(t.size)}
     if _CROPS[_of(t)] == "random_resized_crop":
         mode = getattr(t.interpolation, "value", t.interpolation)
         if mode != "bilinear" or getattr(t, "antialias", True) is False:
@@ -258,12 +258,12 @@ def _dtype_of_images(t: Any) -> Any:
     return next((by_name[name] for name in ("Image", "Tensor", "others") if name in by_name), None)
 
 
-def _flat_all(transforms: Any) -> "Iterator[Any]":
+def _flat_all(transforms: Any) -> Iterator[Any]:
     for part in transforms:
         yield from _flat(part)
 
 
-def _flat(transform: Any) -> "Iterator[Any]":
+def _flat(transform: Any) -> Iterator[Any]:
     if _of(transform) in ("Compose", "Sequential"):
         yield from _flat_all(getattr(transform, "transforms", None) or transform)
     else:
@@ -273,11 +273,11 @@ def _flat(transform: Any) -> "Iterator[Any]":
 class _Conversion:
     """The arguments of Augment, transform by transform."""
 
-    def __init__(self, size: "Optional[tuple[int, int]]") -> None:
+    def __init__(self, size: tuple[int, int] | None) -> None:
         self.size = size  # of the image that the next transform gets; None: not known
-        self.given: "dict[str, Any]" = {}
-        self.operations: "list[Operation]" = []
-        self.unit: Optional[int] = (
+        self.given: dict[str, Any] = {}
+        self.operations: list[Operation] = []
+        self.unit: int | None = (
             None  # what 255 has become: 1, or 255 in floats without scaling; None: it is still a byte
         )
         self.normalised = False
@@ -412,7 +412,7 @@ class _Conversion:
         for name in ("mean", "std"):
             self.given[name] = tuple(value / self.unit for value in _numbers(getattr(t, name)))
 
-    def _bytes(self, where: str, values: "list[float]") -> "list[float]":
+    def _bytes(self, where: str, values: list[float]) -> list[float]:
         """Values that count in what the transform gets (bytes, 0 to 1, or normalised), as bytes."""
         made = values
         if self.normalised:
@@ -452,13 +452,13 @@ class _Conversion:
             values = [float(int(value)) for value in values]  # a tensor of bytes takes the whole part
         return ops.erasing(tuple(t.scale), tuple(t.ratio), values if len(values) > 1 else values[0], p=t.p)
 
-    def arguments(self) -> "dict[str, Any]":
+    def arguments(self) -> dict[str, Any]:
         if self.unit is not None and not self.normalised:
             self.given.update(mean=0.0, std=1 / self.unit)
         return {**self.given, "ops": self.operations}
 
 
-def arguments_of(compose: Any, size: "Optional[tuple[int, int]]") -> "dict[str, Any]":
+def arguments_of(compose: Any, size: tuple[int, int] | None) -> dict[str, Any]:
     """The arguments of Augment. Raises InvalidArgumentError naming every transform that has none here."""
     conversion = _Conversion(size)
     unknown = []

@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple
 
 from . import _check, _core
 from ._arrays import Torch, framework_of
@@ -77,11 +77,11 @@ class Epoch(Iterator[Batch]):
     the next step starts its threads again and continues.
     """
 
-    def __init__(self, engine: Engine, turn: Optional[int]) -> None:
+    def __init__(self, engine: Engine, turn: int | None) -> None:
         self._engine = engine
         self._turn = turn  # None: it starts with its first batch
 
-    def __iter__(self) -> "Epoch":
+    def __iter__(self) -> Epoch:
         return self
 
     def __len__(self) -> int:
@@ -99,7 +99,7 @@ class Sampler:
         self.batch_size, self.drop_last = batch_size, drop_last
 
     @property
-    def sampler(self) -> "Sampler":
+    def sampler(self) -> Sampler:
         return self
 
     def set_epoch(self, epoch: int) -> None:
@@ -107,14 +107,14 @@ class Sampler:
 
 
 @functools.lru_cache(maxsize=1)
-def _sequential_sampler(torch: Any) -> "type[Sampler]":
+def _sequential_sampler(torch: Any) -> type[Sampler]:
     class SequentialOrder(Sampler, torch.utils.data.SequentialSampler):  # type: ignore[misc]
         """In stored order."""
 
     return SequentialOrder
 
 
-def sequential_sampler() -> "type[Sampler]":
+def sequential_sampler() -> type[Sampler]:
     """A Sampler that PyTorch's users know as sequential, where PyTorch is loaded."""
     torch = sys.modules.get("torch")
     return Sampler if torch is None or not hasattr(torch, "utils") else _sequential_sampler(torch)
@@ -229,55 +229,55 @@ class Loader:
 
     def __init__(
         self,
-        data: Union[Dataset, Mix, str, "os.PathLike[str]"],
+        data: Dataset | Mix | str | os.PathLike[str],
         *,
         batch_size: int = 256,
         device: Any = "cpu",
-        framework: Optional[str] = "auto",
+        framework: str | None = "auto",
         shuffle: bool = True,
-        sampling: Optional[str] = None,
+        sampling: str | None = None,
         weights: Any = None,
-        replacement: Optional[bool] = None,
-        samples_per_epoch: Optional[int] = None,
+        replacement: bool | None = None,
+        samples_per_epoch: int | None = None,
         repeated_augmentation: int = 1,
         seed: int = 0,
-        window_shards: Optional[int] = None,
+        window_shards: int | None = None,
         partition: str = "global",
-        tail: Optional[str] = None,
-        drop_last: Optional[bool] = None,
-        rank: Optional[int] = None,
-        world_size: Optional[int] = None,
-        center_crop: Optional[Size] = None,
-        random_crop: Optional[Size] = None,
-        random_resized_crop: Optional[Size] = None,
-        scale: "Optional[tuple[float, float]]" = None,
-        ratio: "Optional[tuple[float, float]]" = None,
-        flip: Union[None, bool, float] = None,
-        augment: Optional[Augment] = None,
-        views: "Sequence[Augment]" = (),
-        mix: Optional[MixPairs] = None,
-        fields: "Optional[Union[Mapping[str, Target], Sequence[str]]]" = None,
-        as_stored: "Sequence[str]" = (),
+        tail: str | None = None,
+        drop_last: bool | None = None,
+        rank: int | None = None,
+        world_size: int | None = None,
+        center_crop: Size | None = None,
+        random_crop: Size | None = None,
+        random_resized_crop: Size | None = None,
+        scale: tuple[float, float] | None = None,
+        ratio: tuple[float, float] | None = None,
+        flip: None | bool | float = None,
+        augment: Augment | None = None,
+        views: Sequence[Augment] = (),
+        mix: MixPairs | None = None,
+        fields: Mapping[str, Target] | Sequence[str] | None = None,
+        as_stored: Sequence[str] = (),
         correspondence: bool = False,
         dtype: Any = None,
-        layout: Optional[str] = None,
-        mean: Optional["tuple[float, ...]"] = None,
-        std: Optional["tuple[float, ...]"] = None,
+        layout: str | None = None,
+        mean: tuple[float, ...] | None = None,
+        std: tuple[float, ...] | None = None,
         transport: str = "auto",
         prefetch: int = 4,
         threads: int = 0,
         verify: str = "never",
-        registered_bytes: Optional[int] = None,
-        pinned_bytes: Optional[int] = None,
-        resident_bytes: Optional[int] = None,
-        readahead_bytes: Optional[int] = None,
-        cache: "Optional[Union[str, os.PathLike[str]]]" = None,
-        cache_bytes: Optional[int] = None,
-        transit: "Optional[Union[str, os.PathLike[str]]]" = None,
-        transit_bytes: Optional[int] = None,
-        progress: "Union[bool, Callable[[Progress], None]]" = False,
-        max_rows: "Optional[Mapping[str, int]]" = None,
-        flat: "Sequence[str]" = (),
+        registered_bytes: int | None = None,
+        pinned_bytes: int | None = None,
+        resident_bytes: int | None = None,
+        readahead_bytes: int | None = None,
+        cache: str | os.PathLike[str] | None = None,
+        cache_bytes: int | None = None,
+        transit: str | os.PathLike[str] | None = None,
+        transit_bytes: int | None = None,
+        progress: bool | Callable[[Progress], None] = False,
+        max_rows: Mapping[str, int] | None = None,
+        flat: Sequence[str] = (),
     ) -> None:
         mixed = data if isinstance(data, Mix) else None
         self.data = (
@@ -427,7 +427,7 @@ class Loader:
         after that is epoch + 1."""
         self._engine.set_epoch(_number(epoch))
 
-    def set_augment(self, *views: Optional[Augment]) -> None:
+    def set_augment(self, *views: Augment | None) -> None:
         """Other views (or one, as augment=) from the epoch on that starts next, for instance larger ones:
         progressive resizing. None: without operations.
 
@@ -470,7 +470,7 @@ class Loader:
             )
         )
 
-    def state_dict(self) -> "dict[str, Any]":
+    def state_dict(self) -> dict[str, Any]:
         """The position of the loader: plain values, the same on every rank, for torch.save, JSON or pickle.
 
         "epoch" is the epoch, and "batch" the number of its batches that were delivered. In the body of the
@@ -480,7 +480,7 @@ class Loader:
         epoch, batch, text = engine.core().state()
         return {"epoch": epoch, "batch": batch, "state": text}
 
-    def load_state_dict(self, state: "dict[str, Any]", *, keep_views: Optional[bool] = None) -> None:
+    def load_state_dict(self, state: dict[str, Any], *, keep_views: bool | None = None) -> None:
         """Continues from a state: loader.epoch(state["epoch"]), or iterating over the loader, is then the
         rest of that epoch. Other epochs are refused. World size (partition "global"), device and transport
         may differ. Raises InvalidArgumentError if data set, seed or global batch size differ.
@@ -528,7 +528,7 @@ class Loader:
         if engine is not None and not sys.is_finalizing():
             engine.drop()
 
-    def __enter__(self) -> "Loader":
+    def __enter__(self) -> Loader:
         return self
 
     def __exit__(self, *exception: object) -> None:

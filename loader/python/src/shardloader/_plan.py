@@ -17,7 +17,7 @@ class Plan(NamedTuple):
     shards: int  #: convert_shard() takes 0 to shards - 1
     inputs: int  #: images that will be decoded
     digest: str  #: over the options, and names, sizes and labels of the images
-    options: "dict[str, Any]"
+    options: dict[str, Any]
 
 
 class ShardResult(NamedTuple):
@@ -31,7 +31,7 @@ class ShardResult(NamedTuple):
 
 
 _KEPT = 4  # plans whose lists of images a process keeps
-_plans: "dict[str, Any]" = {}
+_plans: dict[str, Any] = {}
 _lock = threading.Lock()
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple
 
-from . import _check, _core
+from . import _check
 from ._arrays import dtype_name
 from ._augment import Instruction
 from ._errors import InvalidArgumentError
@@ -28,9 +28,9 @@ class Pixels(NamedTuple):
     filter: str
     fill: float = 0
     dtype: Any = None
-    layout: Optional[str] = None
-    mean: "Optional[Sequence[float]]" = None
-    std: "Optional[Sequence[float]]" = None
+    layout: str | None = None
+    mean: Sequence[float] | None = None
+    std: Sequence[float] | None = None
 
 
 class Boxes(NamedTuple):
@@ -48,7 +48,7 @@ class Boxes(NamedTuple):
     min_size: float = 1
     min_area: float = 1
     min_visibility: float = 0
-    along: "Optional[Sequence[str]]" = None
+    along: Sequence[str] | None = None
 
 
 class Keypoints(NamedTuple):
@@ -59,23 +59,23 @@ class Keypoints(NamedTuple):
     swap: pairs of points that change places if the sample is mirrored: left and right eye.
     """
 
-    swap: "Sequence[tuple[int, int]]" = ()
+    swap: Sequence[tuple[int, int]] = ()
 
 
 class Geometry(NamedTuple):
     """What happens to the places of one sample in one view."""
 
-    crop: "tuple[int, int, int, int]"  #: top, left, height, width, in the stored sample
+    crop: tuple[int, int, int, int]  #: top, left, height, width, in the stored sample
     flip: bool  #: the resized crop is mirrored
-    size: "tuple[int, int]"  #: rows and columns of the view
-    steps: "tuple[Instruction, ...]"  #: geometric instructions after that
-    matrix: "tuple[float, ...]"  #: 3 x 3, in C order: from the stored sample to the view
+    size: tuple[int, int]  #: rows and columns of the view
+    steps: tuple[Instruction, ...]  #: geometric instructions after that
+    matrix: tuple[float, ...]  #: 3 x 3, in C order: from the stored sample to the view
 
 
-Target = Union[str, Pixels, Boxes, Keypoints]
+Target = str | Pixels | Boxes | Keypoints
 
 
-def _pixels(name: str, of: Pixels, layout: str) -> "dict[str, Any]":
+def _pixels(name: str, of: Pixels, layout: str) -> dict[str, Any]:
     if (of.mean is None) != (of.std is None):
         raise InvalidArgumentError(f"field {name!r}: mean and std go together")
     return {
@@ -88,7 +88,7 @@ def _pixels(name: str, of: Pixels, layout: str) -> "dict[str, Any]":
     }
 
 
-def _known(name: Any, data: Any) -> "Target":
+def _known(name: Any, data: Any) -> Target:
     """How a target is delivered of which nothing but its name is given: as the data set knows it."""
     role, kind = data._info["images"].get(name, ("",))[0], data._info["targets"].get(name)
     if role == "mask":
@@ -107,11 +107,11 @@ def _known(name: Any, data: Any) -> "Target":
 
 
 def options_of(
-    fields: "Union[Mapping[str, Target], Sequence[str]]",
+    fields: Mapping[str, Target] | Sequence[str],
     data: Any,
     layout: str,
-    as_stored: "Sequence[str]" = (),
-) -> "dict[str, Any]":
+    as_stored: Sequence[str] = (),
+) -> dict[str, Any]:
     """fields, boxes, keypoints and as_stored as the C++ loader takes them.
     layout: of image fields; "" as stored."""
     if isinstance(fields, (list, tuple)):
@@ -122,7 +122,7 @@ def options_of(
             "or a list of names"
         )
     names = _check.names("as_stored", as_stored)
-    result: "dict[str, Any]" = {"fields": {}, "boxes": {}, "keypoints": {}, "as_stored": names}
+    result: dict[str, Any] = {"fields": {}, "boxes": {}, "keypoints": {}, "as_stored": names}
     for name, of in fields.items():
         if isinstance(of, Boxes):
             result["boxes"][name] = {**of._asdict(), "along": None if of.along is None else list(of.along)}
@@ -153,12 +153,12 @@ def options_of(
 _ALONG = ("box_labels", "areas", "crowd", "keypoints")
 
 
-def target_names(options: "dict[str, Any]", data: Any) -> "tuple[tuple[str, ...], tuple[str, ...]]":
+def target_names(options: dict[str, Any], data: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Of image fields, and of columns that follow the views."""
     kinds, as_stored = data._info["kinds"], options.get("as_stored", ())
-    asked: "dict[str, Any]" = options.get("boxes", {})
+    asked: dict[str, Any] = options.get("boxes", {})
     known = [name for name in data._info["targets"] if name not in as_stored and "*" not in as_stored]
-    columns: "list[str]" = [*asked, *options.get("keypoints", {}), *known]
+    columns: list[str] = [*asked, *options.get("keypoints", {}), *known]
     boxes = {
         name: {"along": None}
         for name in known
@@ -173,7 +173,7 @@ def target_names(options: "dict[str, Any]", data: Any) -> "tuple[tuple[str, ...]
                 if name in kinds and kinds[name][0] == "ragged" and name not in as_stored
             ]
         columns.extend(along)
-    names: "list[str]" = []
+    names: list[str] = []
     for name in dict.fromkeys(columns):
         names.append(name)
         if kinds[name][0] == "ragged":
@@ -183,7 +183,7 @@ def target_names(options: "dict[str, Any]", data: Any) -> "tuple[tuple[str, ...]
     return tuple(options.get("fields", {})), tuple(names)
 
 
-def geometry_of(drawn: "tuple[Any, ...]") -> Geometry:
+def geometry_of(drawn: tuple[Any, ...]) -> Geometry:
     """Of what the C++ loader drew for a sample."""
     (top, left, height, width, flip), size, steps, matrix = drawn
     return Geometry((top, left, height, width), flip, size, tuple(Instruction(*one) for one in steps), matrix)

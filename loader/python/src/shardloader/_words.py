@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Optional
 
 from ._arrays import DTYPES
 from ._errors import ShardError
@@ -39,7 +38,7 @@ def of_convert(error: ShardError) -> ShardError:
     return _told(error, in_python(str(error)))
 
 
-def of_loader(error: ShardError, crop: Optional[str]) -> ShardError:
+def of_loader(error: ShardError, crop: str | None) -> ShardError:
     """crop_height is center_crop (whichever was given), f16 is float16,
     ... For messages that hold no path."""
     crop = crop or "crop"

@@ -8,8 +8,8 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Optional, Sequence, Union
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from . import _core, _notes, _words
 from ._convert import Conversion, Path, Size, _classes, _options
@@ -27,7 +27,7 @@ class _Column(NamedTuple):
     name: str
     kind: str  # "fixed", "ragged", "text"
     dtype: str  # as numpy spells it
-    row_shape: "tuple[int, ...]"
+    row_shape: tuple[int, ...]
     declared: bool  # numbers are converted to its dtype; if not, it was taken from the first row
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class _Column(NamedTuple):
         axes = self.row_shape if self.kind == "fixed" else ("any", *self.row_shape)
         return f"{self.dtype} [{', '.join(map(str, axes))}]"
 
-    def for_core(self) -> "tuple[str, str, str, list[int]]":
+    def for_core(self) -> tuple[str, str, str, list[int]]:
         return self.name, self.kind, _SHORT[self.dtype], list(self.row_shape)
 
 
@@ -55,7 +55,7 @@ def _declared(name: str, kind: ColumnKind) -> _Column:
     return _Column(name, "fixed", _dtype_name(dtype), tuple(operator.index(axis) for axis in axes), True)
 
 
-def _names(classes: "Union[Path, Sequence[str], None]") -> "Optional[list[str]]":
+def _names(classes: Path | Sequence[str] | None) -> list[str] | None:
     given = _classes(classes)
     if not given:
         return None
@@ -66,7 +66,7 @@ def _names(classes: "Union[Path, Sequence[str], None]") -> "Optional[list[str]]"
     return [name.decode("utf-8", "surrogateescape") for name in names]
 
 
-def _array(value: Any) -> "tuple[np.ndarray[Any, Any], str]":
+def _array(value: Any) -> tuple[np.ndarray[Any, Any], str]:
     """The value as an array, and the name of its data type.
     The elements of bfloat16 may be uint16, their bits."""
     torch = sys.modules.get("torch")
@@ -83,12 +83,12 @@ class _Unfit(ValueError):
     """A number that the data type of its column cannot hold."""
 
 
-def _widened(bits: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+def _widened(bits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Bits of bfloat16 as float32."""
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
-def _cast(array: "np.ndarray[Any, Any]", found: str, wanted: str) -> "Optional[np.ndarray[Any, Any]]":
+def _cast(array: np.ndarray[Any, Any], found: str, wanted: str) -> np.ndarray[Any, Any] | None:
     """The array with elements of another type; None if it is of another kind. Floats are rounded;
     what cannot be held otherwise is an _Unfit."""
     if found == wanted:
@@ -101,7 +101,7 @@ def _cast(array: "np.ndarray[Any, Any]", found: str, wanted: str) -> "Optional[n
             bits = np.asarray(source, np.float32, order="C").view(np.uint32)
             rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
             cast = np.where(bits & 0x7FFFFFFF > 0x7F800000, bits >> 16 | 0x40, rounded).astype(np.uint16)
-            held: "np.ndarray[Any, Any]" = _widened(cast)
+            held: np.ndarray[Any, Any] = _widened(cast)
         else:
             target = np.dtype(wanted)
             both = source.dtype.kind in "iu" and target.kind in "iu"
@@ -119,7 +119,7 @@ def _cast(array: "np.ndarray[Any, Any]", found: str, wanted: str) -> "Optional[n
     return cast
 
 
-def _little(array: "np.ndarray[Any, Any]") -> bytes:
+def _little(array: np.ndarray[Any, Any]) -> bytes:
     return (array.astype(array.dtype.newbyteorder("<")) if array.dtype.byteorder == ">" else array).tobytes()
 
 
@@ -168,36 +168,36 @@ class Writer:
         self,
         out: Path,
         *,
-        columns: "Optional[Mapping[str, ColumnKind]]" = None,
-        classes: "Union[Path, Sequence[str], None]" = None,
+        columns: Mapping[str, ColumnKind] | None = None,
+        classes: Path | Sequence[str] | None = None,
         resume: bool = False,
         overwrite: bool = False,
-        sample: "Optional[tuple[Any, ...]]" = None,
+        sample: tuple[Any, ...] | None = None,
         preset: str = "eval",
-        resize: Optional[int] = None,
-        crop: Union[Size, str, None] = None,
-        squash: Optional["tuple[int, int]"] = None,
-        filter: Optional[str] = None,
+        resize: int | None = None,
+        crop: Size | str | None = None,
+        squash: tuple[int, int] | None = None,
+        filter: str | None = None,
         dtype: Any = None,
-        channels: Optional[int] = None,
-        depth: Optional[int] = None,
-        layout: Optional[str] = None,
-        normalize: Optional[str] = None,
-        mean: Optional[Sequence[float]] = None,
-        std: Optional[Sequence[float]] = None,
-        codec: Optional[str] = None,
-        shard_size_bytes: Optional[int] = None,
-        samples_per_shard: Optional[int] = None,
-        on_error: Optional[str] = None,
-        on_warning: Optional[str] = None,
-        max_pixels: Optional[int] = None,
+        channels: int | None = None,
+        depth: int | None = None,
+        layout: str | None = None,
+        normalize: str | None = None,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+        codec: str | None = None,
+        shard_size_bytes: int | None = None,
+        samples_per_shard: int | None = None,
+        on_error: str | None = None,
+        on_warning: str | None = None,
+        max_pixels: int | None = None,
         fast_decode: bool = False,
-        jobs: Optional[int] = None,
+        jobs: int | None = None,
     ) -> None:
         self._core: Any = None
         self._process = os.getpid()
         self._first = threading.RLock()  # what the first row decides; a signal handler may add, too
-        self._result: Optional[Conversion] = None
+        self._result: Conversion | None = None
         self._out = os.fspath(out)
         self._classes = _names(classes)
         for name in columns or ():
@@ -213,7 +213,7 @@ class Writer:
         self._declared = {
             name: _declared(name, kind) for name, kind in (columns or {}).items() if name not in self._images
         }
-        self._columns: "Optional[list[_Column]]" = None
+        self._columns: list[_Column] | None = None
         given = _options(
             "the rows",
             out,
@@ -260,7 +260,7 @@ class Writer:
         self._for_images = [name for name, value in geometry.items() if value is not None] + [
             "fast_decode"
         ] * fast_decode
-        self._tensor: "Optional[tuple[str, tuple[int, ...]]]" = None
+        self._tensor: tuple[str, tuple[int, ...]] | None = None
         if sample is not None:
             self._tensor = (_short_dtype(sample[0]), tuple(operator.index(axis) for axis in sample[1:]))
         recorded = self._start()
@@ -334,11 +334,11 @@ class Writer:
         except ShardError as error:
             raise _words.of_convert(error) from None
 
-    def __contains__(self, key: "Union[str, bytes]") -> bool:
+    def __contains__(self, key: str | bytes) -> bool:
         """Whether an earlier run has stored (or rejected) the row with this key."""
         return bool(self._open().is_done(self._raw(key)))
 
-    def keys_done(self) -> "list[str]":
+    def keys_done(self) -> list[str]:
         """The keys of the rows that an earlier run has stored or rejected, in their order."""
         return [os.fsdecode(key) for key in self._open().keys_done()]
 
@@ -368,7 +368,7 @@ class Writer:
     def closed(self) -> bool:
         return self._result is not None or self._core is None
 
-    def __enter__(self) -> "Writer":
+    def __enter__(self) -> Writer:
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
@@ -385,6 +385,7 @@ class Writer:
             warnings.warn(
                 f"the Writer on {self._out!r} was not closed: its data set is unfinished",
                 ResourceWarning,
+                stacklevel=1,
                 source=self,
             )
 
@@ -402,7 +403,7 @@ class Writer:
         except (TypeError, UnicodeEncodeError):
             raise InvalidArgumentError(f"the key is {key!r}; expected str, bytes or a path") from None
 
-    def _take_first(self, key: Any, image: Any, label: Any, columns: "dict[str, Any]") -> Any:
+    def _take_first(self, key: Any, image: Any, label: Any, columns: dict[str, Any]) -> Any:
         """What the first row decides, once: whether the samples are arrays,
         and the columns. Returns the core."""
         if os.getpid() != self._process:
@@ -424,7 +425,7 @@ class Writer:
             self._take_columns(key, label, columns)
             return core
 
-    def _take_columns(self, key: Any, label: Any, columns: "dict[str, Any]") -> None:
+    def _take_columns(self, key: Any, label: Any, columns: dict[str, Any]) -> None:
         """The columns, from what is declared and from the first row."""
         found = [self._declared.get("labels") or self._label_column(key, label)]
         found += [column for name, column in self._declared.items() if name != "labels"]
@@ -521,7 +522,7 @@ class Writer:
             )
         return _little(cast)
 
-    def _further(self, key: Any, name: str, kind: ImageField, columns: "dict[str, Any]") -> bytes:
+    def _further(self, key: Any, name: str, kind: ImageField, columns: dict[str, Any]) -> bytes:
         if name not in columns:
             raise InvalidArgumentError(f"{key!r}: the image {name!r} is missing")
         array, dtype = _array(columns[name])
@@ -538,7 +539,7 @@ class Writer:
             )
         return _little(cast)
 
-    def _image(self, key: Any, image: Any) -> "tuple[Any, Any]":
+    def _image(self, key: Any, image: Any) -> tuple[Any, Any]:
         if self._tensor is not None:
             wanted, axes = self._tensor
             if isinstance(image, (bytes, bytearray, str, os.PathLike)):
@@ -583,7 +584,7 @@ class Writer:
         )
 
 
-def _tensor_of(image: Any) -> "Optional[tuple[str, tuple[int, ...]]]":
+def _tensor_of(image: Any) -> tuple[str, tuple[int, ...]] | None:
     """Data type and axes of an array that is no image."""
     pillow = sys.modules.get("PIL.Image")
     if isinstance(image, (bytes, bytearray, str, os.PathLike)) or (
@@ -599,7 +600,7 @@ def _tensor_of(image: Any) -> "Optional[tuple[str, tuple[int, ...]]]":
     return _SHORT[dtype], array.shape
 
 
-def write(rows: "Iterable[Any]", out: Path, **options: Any) -> Conversion:
+def write(rows: Iterable[Any], out: Path, **options: Any) -> Conversion:
     """Makes a data set of rows: dicts or tuples with the arguments of Writer.add().
     Takes the options of Writer.
 

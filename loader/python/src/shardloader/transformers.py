@@ -13,7 +13,7 @@ device on which the model trains.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Optional, Union
+from typing import Any
 
 import transformers.trainer
 from transformers import Trainer
@@ -50,7 +50,7 @@ class Inputs:
         self._names = (images, labels)
         self._skipped = 0
 
-    def __iter__(self) -> "Iterator[dict[str, Any]]":
+    def __iter__(self) -> Iterator[dict[str, Any]]:
         images, labels = self._names
         return ({images: batch.images, labels: batch.labels} for batch in self.loader)
 
@@ -65,7 +65,7 @@ class Inputs:
         else:
             self.loader.set_epoch(epoch)
 
-    def skip(self, batches: int) -> "Inputs":
+    def skip(self, batches: int) -> Inputs:
         """Without the first batches of the epoch that is set next. They are not loaded."""
         rest = type(self)(self.loader, *self._names)
         rest._skipped = batches
@@ -93,7 +93,7 @@ class LoaderTrainer(Trainer):
         """The train loader's batches."""
         return _inputs(self.train_dataset, "train_dataset")
 
-    def get_eval_dataloader(self, eval_dataset: Optional[Union[str, Loader]] = None) -> Any:
+    def get_eval_dataloader(self, eval_dataset: str | Loader | None = None) -> Any:
         """The batches of the given loader, of the one with that name, or of eval_dataset."""
         if isinstance(eval_dataset, str):
             eval_dataset = self.eval_dataset[eval_dataset]
