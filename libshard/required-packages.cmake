@@ -1,5 +1,5 @@
-# Looks for everything that this configuration needs before any of it is used, so that one message names all that is missing and the
-# line that installs it. The folders then find what they link, as before.
+# Looks for everything that this configuration needs before any of it is used, so that one message names all
+# that is missing and the line that installs it. The folders then find what they link, as before.
 include_guard()
 
 set(missing_names "")

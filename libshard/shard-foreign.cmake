@@ -1,5 +1,5 @@
-# The libraries of others that shard's archives link, in archives beside them (SHARD_FOREIGN_ARCHIVE): shard::foreign, and
-# shard::cudart, the CUDA runtime.
+# The libraries of others that shard's archives link, in archives beside them (SHARD_FOREIGN_ARCHIVE):
+# shard::foreign, and shard::cudart, the CUDA runtime.
 foreach(shard_part foreign cudart)
   get_filename_component(shard_archive "${CMAKE_CURRENT_LIST_DIR}/../../libshard_${shard_part}.a" ABSOLUTE)
   if(EXISTS "${shard_archive}" AND NOT TARGET shard::${shard_part})

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Whether augmentation here trains as well as torchvision's: the same network, data and operations, several seeds, test accuracies.
+"""Whether augmentation here trains as well as torchvision's: the same network, data and operations,
+several seeds, test accuracies.
 
   bench/scripts/accuracy.py [--policy rand_augment] [--seeds 5] [--device cuda] [--workers 15] [--json FILE]
-  bench/scripts/accuracy.py --data out/train --test out/val --side 64 ...      # data sets of shardify's, u8 images
+  bench/scripts/accuracy.py --data out/train --test out/val --side 64 ...   # data sets of shardify, u8 images
 
-Without --data it generates shapes of ten outlines, which lie anywhere, in any colours, on stripes and noise. torchvision gets them as uint8 tensors in memory and
-transforms each sample in workers of a DataLoader; ours is `sl.Augment.from_torchvision` of the same Compose. "none" trains without augmentation,
-to show what augmentation is worth. Each way starts from the same weights for a seed. Prints accuracies, their mean and the 95 % interval of the mean
-(Student's t). Exit code 1: the intervals of torchvision and ours do not overlap. Needs torch, torchvision and the package shardloader.
+Without --data it generates shapes of ten outlines, which lie anywhere, in any colours, on stripes and noise.
+torchvision gets them as uint8 tensors in memory and transforms each sample in workers of a DataLoader; ours
+is `sl.Augment.from_torchvision` of the same Compose. "none" trains without augmentation, to show what
+augmentation is worth. Each way starts from the same weights for a seed. Prints accuracies, their mean and the
+95 % interval of the mean (Student's t). Exit code 1: the intervals of torchvision and ours do not overlap.
+Needs torch, torchvision and the package shardloader.
 """
 
 import argparse
@@ -21,18 +24,19 @@ import time
 from pathlib import Path
 
 import numpy as np
-import shardloader as sl
 import torch
 import torchvision
 from torch import nn
 from torchvision.transforms import v2
 
+import shardloader as sl
+
 # Inside of the outline of radius 1? x, y: coordinates, r: distance from the centre, a: angle.
 OUTLINES = (
     lambda x, y, r, a: r < 0.85,
-    lambda x, y, r, a: (0.6 < r) & (r < 0.95),
+    lambda x, y, r, a: (r > 0.6) & (r < 0.95),
     lambda x, y, r, a: np.maximum(abs(x), abs(y)) < 0.75,
-    lambda x, y, r, a: (0.5 < np.maximum(abs(x), abs(y))) & (np.maximum(abs(x), abs(y)) < 0.8),
+    lambda x, y, r, a: (np.maximum(abs(x), abs(y)) > 0.5) & (np.maximum(abs(x), abs(y)) < 0.8),
     lambda x, y, r, a: r * np.cos(a % (2 * np.pi / 3) - np.pi / 3) < 0.55,
     lambda x, y, r, a: r < 0.6 + 0.4 * np.cos(5 * a),
     lambda x, y, r, a: r < 0.7 + 0.3 * np.cos(4 * a),
@@ -123,7 +127,8 @@ class InMemory(torch.utils.data.Dataset):
 
 
 class Ways:
-    """Each gives, for a seed, a function of the epoch: its batches of normalised float32 [sample, channel, row, column] and labels."""
+    """Each gives, for a seed, a function of the epoch: its batches of normalised float32 [sample, channel,
+    row, column] and labels."""
 
     def __init__(self, given, data):
         self.given, self.data, self.device = given, data, torch.device(given.device)
@@ -296,7 +301,8 @@ def main():
             }
     for way, of in found["ways"].items():
         print(
-            f"{way}: {of['mean']:.2f} % (95 % interval {of['interval'][0]:.2f} to {of['interval'][1]:.2f}), {of['seconds_per_run']:.1f} s per run"
+            f"{way}: {of['mean']:.2f} % (95 % interval {of['interval'][0]:.2f} to {of['interval'][1]:.2f}), "
+            f"{of['seconds_per_run']:.1f} s per run"
         )
     if {"ours", "torchvision"} <= found["ways"].keys():
         (low, high), (other_low, other_high) = (

@@ -1,20 +1,28 @@
 #!/usr/bin/env python3
-"""The tables of augmentation in docs/benchmarks.md: pipelines on a GPU against its link, several views, a training step, and the host against torchvision.
+"""The tables of augmentation in docs/benchmarks.md: pipelines on a GPU against its link, several views, a
+training step, and the host against torchvision.
 
-    python3 bench/scripts/augmentation.py FOLDER [--packed DATASET] [--cases NAME,...] [--gigabytes 3] [--seconds 2] [--json FILE]
+    python3 bench/scripts/augmentation.py FOLDER [--packed DATASET] [--cases NAME,...] [--gigabytes 3]
+        [--seconds 2] [--json FILE]
 
-Needs shardloader and PyTorch, and torchvision for `step-...`. FOLDER receives the data sets (kept, so that a second run is quick). --packed names a data set of
-photographs (shardify IMAGES OUT --resize 256 --crop 256 --dtype u8 --layout nhwc --codec packed) for the cases packed-...; without it they run on generated
-pictures, which pack less well. The link's limit is measured in the same process: copies of 2 GiB of pinned memory, the best of 5. Every case runs epochs first, until no
-shard was registered for 2 s. Samples are u8 256x256, batches 256, delivered as float16 NCHW after random-resized-crop 224 and flip; shares are of the link that
+Needs shardloader and PyTorch, and torchvision for `step-...`. FOLDER receives the data sets (kept, so that a
+second run is quick). --packed names a data set of photographs (shardify IMAGES OUT --resize 256 --crop 256
+--dtype u8 --layout nhwc --codec packed) for the cases packed-...; without it they run on generated pictures,
+which pack less well. The link's limit is measured in the same process: copies of 2 GiB of pinned memory, the
+best of 5. Every case runs epochs first, until no shard was registered for 2 s. Samples are u8 256x256,
+batches 256, delivered as float16 NCHW after random-resized-crop 224 and flip; shares are of the link that
 carries samples as they are.
 
     nothing, jitter, blur, rand-augment, trivial, mix      one view
     packed-nothing, packed-jitter, packed-rand-augment     from packed shards
     simclr, dino                                           2 x 224; 2 x 224 + 8 x 96: views a second
-    step                                                   ResNet-18, bfloat16: a step without operations, with RandAugment, and with RandAugment and mixup
-    host                                                   needs no GPU: colour jitter (p 0.8) on the host with 2 threads, float32 normalised NCHW, beside torchvision v2 in 2 workers of a
-                                                           DataLoader, of Pillow images and of tensors, whose samples are decoded and in memory before it starts
+    step                                                   ResNet-18, bfloat16: a step without operations,
+                                                           with RandAugment, and with RandAugment and mixup
+    host                                                   needs no GPU: colour jitter (p 0.8) on the host
+                                                           with 2 threads, float32 normalised NCHW, beside
+                                                           torchvision v2 in 2 workers of a DataLoader, of
+                                                           Pillow images and of tensors, whose samples are
+                                                           decoded and in memory before it starts
 """
 
 import argparse
@@ -24,6 +32,7 @@ import sys
 import time
 
 import numpy as np
+
 import shardloader as sl
 from shardloader import ops
 from targets import dataloader_rate, link_limit, make, measure, settle
@@ -131,7 +140,8 @@ def step(data, name, seconds):
 
 
 def torchvision_rate(data, seconds, form, workers=2):
-    """Samples a second of torchvision v2 in a DataLoader. form: "pillow" or "tensor", what the transforms get."""
+    """Samples a second of torchvision v2 in a DataLoader.
+    form: "pillow" or "tensor", what the transforms get."""
     import torch
     from PIL import Image
     from torchvision.transforms import v2
@@ -197,7 +207,8 @@ def host(data, seconds):
 
 
 def judge(report, rates):
-    """Adds what the case is compared with, and whether it reached what is wanted. rates: samples a second of the cases before."""
+    """Adds what the case is compared with, and whether it reached what is wanted.
+    rates: samples a second of the cases before."""
     of = (
         "step-nothing"
         if report["case"].startswith("step-")
@@ -234,7 +245,8 @@ def show(report):
         if key in report
     )
     print(
-        f"{report['case']:24} {report['samples_per_s']:10.0f} samples/s {report.get('views_per_s', report['samples_per_s']):11.0f} views/s; {numbers}; {verdict}",
+        f"{report['case']:24} {report['samples_per_s']:10.0f} samples/s "
+        f"{report.get('views_per_s', report['samples_per_s']):11.0f} views/s; {numbers}; {verdict}",
         flush=True,
     )
 

@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
-"""What a person would write instead of shard::loader, timed on the same bytes: samples/s to the GPU, shuffled, batch 256.
+"""What a person would write instead of shard::loader, timed on the same bytes:
+samples/s to the GPU, shuffled, batch 256.
 
-  bench/scripts/baselines.py SHARDBENCH DATASET [--packed DATASET] [--workers 4,8,16] [--seconds 5] [--json FILE]
+  bench/scripts/baselines.py SHARDBENCH DATASET [--packed DATASET] [--workers 4,8,16] [--seconds 5]
+    [--json FILE]
 
 DATASET: u8 samples stored without a codec, for example from `shardbench load DATASET --make-random N`.
-  memmap + DataLoader        torch.utils.data.DataLoader over numpy.memmap, worker processes, pinned, non_blocking
-  index_select               one process: torch.index_select into two pinned buffers in turn, from one mapped file of 4 GB, and
-                             from the same bytes in (anonymous) memory
-  shard::loader              `shardbench load DATASET --transport mapped`; --packed: the same samples with codec packed
-Needs torch with CUDA, numpy, and the shardbench program. The first batch of each baseline is compared with the samples' bytes.
+  memmap + DataLoader        torch.utils.data.DataLoader over numpy.memmap, worker processes, pinned,
+                             non_blocking
+  index_select               one process: torch.index_select into two pinned buffers in turn, from one mapped
+                             file of 4 GB, and from the same bytes in (anonymous) memory
+  shard::loader              `shardbench load DATASET --transport mapped`; --packed: the same samples with
+                             codec packed
+Needs torch with CUDA, numpy, and the shardbench program.
+The first batch of each baseline is compared with the samples' bytes.
 """
 
 import argparse

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""What codecs make of images of 16 bits: bits per value, and how fast zstd gives the bytes back (without the filter).
+"""What codecs make of images of 16 bits: bits per value, and how fast zstd gives the bytes back
+(without the filter).
 
   bench/scripts/codec_u16.py PHOTOS [--count 24]
 
-PHOTOS: a folder of photographs. They are decoded to 16 bits: to linear light, scaled to 0.83 of their size, and back. "8 bits x 257": the same
-photographs of 8 bits, as `shardify --dtype u16` stores them. "depth": synthetic depth maps, with noise and holes. Needs numpy, Pillow and zstandard.
+PHOTOS: a folder of photographs. They are decoded to 16 bits: to linear light, scaled to 0.83 of their size,
+and back. "8 bits x 257": the same photographs of 8 bits, as `shardify --dtype u16` stores them. "depth":
+synthetic depth maps, with noise and holes. Needs numpy, Pillow and zstandard.
 """
 
 import argparse
@@ -73,7 +75,8 @@ def median(image):
 
 
 def packed_bits(image):
-    """Of codec packed with residuals of 16 bits: groups of 8 x 2, each with one width, and half a byte for it."""
+    """Of codec packed with residuals of 16 bits: groups of 8 x 2, each with one width,
+    and half a byte for it."""
     residuals = median(image).astype(np.int16).astype(np.int64)
     height, width, channels = residuals.shape
     residuals = residuals[: height // 2 * 2, : width // 8 * 8]
@@ -118,10 +121,12 @@ def main():
                     back.decompress(frame)
                 seconds = time.process_time() - begin
                 print(
-                    f"{name:13} zstd:{level} {what:22} {8 * sum(map(len, frames)) / values:6.2f} bits per value, {2 * values / seconds / 1e9:.2f} GB/s"
+                    f"{name:13} zstd:{level} {what:22} {8 * sum(map(len, frames)) / values:6.2f} bits per "
+                    f"value, {2 * values / seconds / 1e9:.2f} GB/s"
                 )
         print(
-            f"{name:13} packed, 16 bits {'':18} {np.mean([packed_bits(image) for image in images]):6.2f} bits per value"
+            f"{name:13} packed, 16 bits {'':18} {np.mean([packed_bits(image) for image in images]):6.2f} "
+            "bits per value"
         )
 
 

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""The tables of docs/benchmarks.md, section Loading: runs `shardbench load` case by case and prints a row each.
+"""The tables of docs/benchmarks.md, section Loading: runs `shardbench load` case by case
+and prints a row each.
 
-  bench/scripts/loader_table.py SHARDBENCH FOLDER [--cases NAME,...] [--gigabytes 13] [--seconds S] [--images IMAGES] [--json FILE]
+  bench/scripts/loader_table.py SHARDBENCH FOLDER [--cases NAME,...] [--gigabytes 13] [--seconds S]
+    [--images IMAGES] [--json FILE]
 
-FOLDER receives the data sets (pseudo-random bytes; kept, so that a second run is quick). The cases of codec packed
-are made of the photographs in IMAGES, each many times, by the shardify and shardctl beside SHARDBENCH; the share is
-that of a link which carries samples as they are. Cases that need what is not there (a GPU, a second GPU, images) are
-named as left out.
+FOLDER receives the data sets (pseudo-random bytes; kept, so that a second run is quick). The cases of codec
+packed are made of the photographs in IMAGES, each many times, by the shardify and shardctl beside SHARDBENCH;
+the share is that of a link which carries samples as they are. Cases that need what is not there (a GPU, a
+second GPU, images) are named as left out.
 """
 
 import argparse
@@ -146,9 +148,7 @@ def run_case(options, case):
     command = [options.shardbench, "load", os.path.join(options.folder, folder), *made, *arguments]
     if "--seconds" not in arguments:
         command += ["--seconds", str(options.seconds)]
-    done = subprocess.run(
-        [*command, "--json", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    done = subprocess.run([*command, "--json", "-"], capture_output=True, text=True)
     if done.returncode != 0:
         return {"case": name, "left_out": done.stderr.strip().splitlines()[-1]}
     report = json.loads(done.stdout)
@@ -173,13 +173,15 @@ def row(report):
     rate = rates[len(rates) // 2] if rates else 0
     cores = report["samples"][-1]["cores"] if rates else 0
     return (
-        f"{report['case']:16} {report['figure']:12.3f} wanted {report['wanted']:<10.6g} {'met' if report['met'] else 'MISSED':6}"
+        f"{report['case']:16} {report['figure']:12.3f} wanted {report['wanted']:<10.6g} "
+        f"{'met' if report['met'] else 'MISSED':6}"
         + (
             f" of random {rate / report['random_bytes_per_second']:.3f}"
             if report["random_bytes_per_second"]
             else ""
         )
-        + f" {rate / 1e9:7.2f} GB/s {rate / report['sample_bytes']:9.0f}/s limit {report['limit_bytes_per_second'] / 1e9:6.2f}"
+        + f" {rate / 1e9:7.2f} GB/s {rate / report['sample_bytes']:9.0f}/s limit "
+        f"{report['limit_bytes_per_second'] / 1e9:6.2f}"
         f" cores {cores:5.2f} open {report['open_seconds']:.3f} first {report['first_batch_seconds']:.3f}"
         f" [{report['transport']}: {report['reason']}]"
     )

@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
-"""The table of data sets on servers in docs/benchmarks.md: nginx on the loopback interface, started here, against `curl` and a local folder.
+"""The table of data sets on servers in docs/benchmarks.md: nginx on the loopback interface, started here,
+against `curl` and a local folder.
 
     python3 bench/scripts/remote.py FOLDER [--samples 4000] [--json FILE]
 
-Needs shardloader, numpy, nginx and curl. FOLDER receives a data set (codec packed, kept), caches and nginx's files; it should be in memory or on a quick disk.
-Every case has a process of its own. What is compared runs one after the other on the same machine, server included.
+Needs shardloader, numpy, nginx and curl. FOLDER receives a data set (codec packed, kept), caches and nginx's
+files; it should be in memory or on a quick disk. Every case has a process of its own. What is compared runs
+one after the other on the same machine, server included.
 
     curl       32 ranges of the shards at a time to /dev/null, by one `curl --parallel`: bytes per second
     fetch      all shards into an empty cache, compared with their digests and not decoded: bytes per second
     decode     epochs from the local folder in the page cache: stored bytes per second
     first      the first epoch, windowed, with an empty cache, host device: bytes fetched per second
-    transit    the second epoch without a cache, through a transit area of two windows: bytes fetched per second
-    cpu        CPU seconds per GB of the server, curl, fetch, decode and first. Where all of them share the cores, first can not be faster than
-               cores / (server + fetch + decode) allow
+    transit    the second epoch without a cache, through a transit area of two windows: bytes fetched per
+               second
+    cpu        CPU seconds per GB of the server, curl, fetch, decode and first. Where all of them share the
+               cores, first can not be faster than cores / (server + fetch + decode) allow
     half       4 epochs with a cache of half of the data: bytes fetched in epochs 2 to 4, as a share of all
     cached     epochs with everything in the cache: samples per second, and those of the local folder
     ranks      8 processes on one cache at once: how often the body of a shard was fetched
@@ -34,6 +37,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "programs
 
 def make(folder, samples, codec="packed"):
     import numpy as np
+
     import shardloader as sl
 
     if (folder / "dataset.json").exists():
@@ -72,8 +76,10 @@ def cpu_of(server):
 
 
 def fetch(path, cache, shards):
-    """In a process of its own: brings every shard into the cache, while one batch of a global shuffle is made."""
-    import numpy  # which the first batch would import
+    """In a process of its own: brings every shard into the cache,
+    while one batch of a global shuffle is made."""
+    import numpy  # noqa: F401  which the first batch would import
+
     import shardloader as sl
 
     begin, started = time.perf_counter(), sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
@@ -95,7 +101,8 @@ def fetch(path, cache, shards):
 
 def load(path, epochs, cache, cache_bytes):
     """In a process of its own: a line of JSON."""
-    import numpy  # which the first batch would import
+    import numpy  # noqa: F401  which the first batch would import
+
     import shardloader as sl
 
     options = {"cache": cache, "cache_bytes": cache_bytes} if cache else {}
@@ -119,7 +126,11 @@ def load(path, epochs, cache, cache_bytes):
             }
         )
         before = stats.fetched_bytes
-    anonymous = [int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon")]
+    anonymous = [
+        int(line.split()[1])
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if line.startswith("RssAnon")
+    ]
     print(
         json.dumps(
             {
@@ -154,7 +165,8 @@ def curl(url, files, work, enter=()):
     for file in files:
         for begin in range(0, file.stat().st_size, 8 << 20):
             lines.append(
-                f'url = "{url}/{file.name}"\nrange = "{begin}-{begin + (8 << 20) - 1}"\noutput = "/dev/null"\n'
+                f'url = "{url}/{file.name}"\nrange = "{begin}-{begin + (8 << 20) - 1}"\noutput = '
+                '"/dev/null"\n'
             )
     (work / "curl.conf").write_text("next\n".join(lines))
     start, before = time.perf_counter(), sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
@@ -244,9 +256,10 @@ def main():
         result(child(url, 1, work / "all"))
         local = [result(child(data, 3)) for _ in range(2)]
         cached = [result(child(url, 3, work / "all")) for _ in range(2)]
-        rate = lambda runs: max(
-            epoch["samples"] / epoch["seconds"] for run in runs for epoch in run["epochs"][1:]
-        )
+
+        def rate(runs):
+            return max(epoch["samples"] / epoch["seconds"] for run in runs for epoch in run["epochs"][1:])
+
         found["cached_samples_s"], found["local_samples_s"], found["cached_transport"] = (
             rate(cached),
             rate(local),

@@ -3,15 +3,20 @@
 
     python3 bench/scripts/remote_cached.py FOLDER [--samples 4000] [--pairs 40] [--starts 15] [--json FILE]
 
-Needs what remote.py needs. FOLDER receives two data sets (codecs packed and none, kept), a cache and nginx's files. The files of both sides are in the same
-file system and in the page cache. The host device, batches of 256, window_shards=2. Prints JSON, for each codec:
+Needs what remote.py needs. FOLDER receives two data sets (codecs packed and none, kept), a cache and nginx's
+files. The files of both sides are in the same file system and in the page cache. The host device, batches of
+256, window_shards=2. Prints JSON, for each codec:
 
-    epochs   one process has a loader for the address and one for the folder, and takes epochs (0.3 s of them) of each in turn, as ABBA ABBA ... In between it
-             waits until the loader, which goes on into the next epoch, is idle. Samples per second, and per second of CPU time, which other programs on
-             the machine disturb less. `ratio`: the median of address / folder of each pair, and the interval in which the true median lies with a
-             probability of at least 0.95 (by ranks, without an assumption about the distribution)
-    files    the same, with a folder of symbolic links to the files of the cache instead of FOLDER's: what is left is not where pages lie in memory
-    start    processes in the same turns: from `import shardloader` to the first batch, in seconds, and the CPU seconds of the process
+    epochs   one process has a loader for the address and one for the folder, and takes epochs (0.3 s of them)
+             of each in turn, as ABBA ABBA ... In between it waits until the loader, which goes on into the
+             next epoch, is idle. Samples per second, and per second of CPU time, which other programs on the
+             machine disturb less. `ratio`: the median of address / folder of each pair, and the interval in
+             which the true median lies with a probability of at least 0.95 (by ranks, without an assumption
+             about the distribution)
+    files    the same, with a folder of symbolic links to the files of the cache instead of FOLDER's: what is
+             left is not where pages lie in memory
+    start    processes in the same turns: from `import shardloader` to the first batch, in seconds, and the
+             CPU seconds of the process
 """
 
 import argparse
@@ -37,7 +42,8 @@ def cpu_seconds():
 
 
 def median_interval(values):
-    """The median, and the ranks around it that hold the true one with a probability of at least 0.95 (binomial)."""
+    """The median, and the ranks around it that hold the true one with a probability of at
+    least 0.95 (binomial)."""
     values, n = sorted(values), len(values)
     rank, outside = 0, 0.0
     while (outside := outside + math.comb(n, rank) / 2**n) <= 0.025:
@@ -109,7 +115,10 @@ def child(*words):
 
 def link(folder, cache, links):
     """The data set of `folder`, of the files in the cache."""
-    head = lambda file: file.read_bytes()[: 1 << 16]
+
+    def head(file):
+        return file.read_bytes()[: 1 << 16]
+
     cached = {head(file): file for file in cache.glob("*.safetensors")}
     shutil.rmtree(links, ignore_errors=True)
     links.mkdir()

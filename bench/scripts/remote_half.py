@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
-"""Epochs of data sets on a server with a cache of half of the data, over a line of limited rate, with a consumer that takes time.
+"""Epochs of data sets on a server with a cache of half of the data, over a line of limited rate,
+with a consumer that takes time.
 
     python3 bench/scripts/remote_half.py FOLDER build/dev/bin/tcp_link [--epochs 10] [--rate 100]
 
-Needs what remote.py needs. nginx on the loopback interface behind tests/programs/tcp_link.cpp, which lets through RATE MB/s for all connections together. FOLDER
-receives three data sets (kept): 63 shards of 8.8 MB, 200 of 0.9 MB, and 80 of uneven size. For each, with window_shards 2 and 8, a process loads
-EPOCHS epochs. A batch takes the consumer (a pause) as long as its share of the time that the line needs for half of the data, times PACE:
-0.5 (the line is slower), 1 and 2 (the consumer is slower). Prints JSON lines:
+Needs what remote.py needs. nginx on the loopback interface behind tests/programs/tcp_link.cpp, which lets
+through RATE MB/s for all connections together. FOLDER receives three data sets (kept): 63 shards of 8.8 MB,
+200 of 0.9 MB, and 80 of uneven size. For each, with window_shards 2 and 8, a process loads EPOCHS epochs. A
+batch takes the consumer (a pause) as long as its share of the time that the line needs for half of the data,
+times PACE: 0.5 (the line is slower), 1 and 2 (the consumer is slower). Prints JSON lines:
 
-    share    mean of the bytes fetched in epochs 2 and later, as a share of all; with it the lowest and the highest epoch
-    time     the seconds of these epochs, divided by the longer one of what the consumer and what the line (its bytes / RATE) need
+    share    mean of the bytes fetched in epochs 2 and later, as a share of all; with it the lowest and the
+             highest epoch
+    time     the seconds of these epochs, divided by the longer one of what the consumer and what the line
+             (its bytes / RATE) need
     waited   share of these seconds in which a batch waited for shards (stats().fetch_seconds)
 """
 
@@ -27,8 +31,10 @@ PACES = 0.5, 1.0, 2.0
 
 
 def make(folder, shards, samples, uneven):
-    """Shards of `samples` images of 96x96; uneven: of noise that differs from shard to shard, so that codec packed makes them of 1 to 8 bits per value."""
+    """Shards of `samples` images of 96x96; uneven: of noise that differs from shard to shard, so that codec
+    packed makes them of 1 to 8 bits per value."""
     import numpy as np
+
     import shardloader as sl
 
     if (folder / "dataset.json").exists():
@@ -45,7 +51,8 @@ def make(folder, shards, samples, uneven):
 
 def load(url, window, cache, cache_bytes, epochs, seconds):
     """In a process of its own. `seconds`: what the consumer takes for an epoch."""
-    import numpy  # which the first batch would import
+    import numpy  # noqa: F401  which the first batch would import
+
     import shardloader as sl
 
     loader = sl.Loader(

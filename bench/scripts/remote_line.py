@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
-"""Data sets on servers over a line: 10 ms in each direction and 125 MB/s, by tests/programs/tcp_link.cpp before nginx on the loopback interface.
+"""Data sets on servers over a line: 10 ms in each direction and 125 MB/s,
+by tests/programs/tcp_link.cpp before nginx on the loopback interface.
 
     python3 bench/scripts/remote_line.py FOLDER build/dev/bin/tcp_link [--samples 3000] [--runs 3]
     python3 bench/scripts/remote_line.py FOLDER build/dev/bin/ip_link [--loss 0.01] [--congestion reno] ...
 
-The second form has the kernel's own TCP between two network namespaces (tests/programs/ip_link.cpp), where packets are lost; of 125 MB/s, packets of 1,500 bytes
-have 120.7 for data. It needs root.
+The second form has the kernel's own TCP between two network namespaces (tests/programs/ip_link.cpp), where
+packets are lost; of 125 MB/s, packets of 1,500 bytes have 120.7 for data. It needs root.
 
-Needs what remote.py needs, and uses its data set in FOLDER. Every case has a process, a line and an empty cache of its own. Prints JSON with all runs:
+Needs what remote.py needs, and uses its data set in FOLDER. Every case has a process, a line and an empty
+cache of its own. Prints JSON with all runs:
 
     curl             32 ranges of the shards at a time to /dev/null, by one `curl --parallel`: MB/s
-    first_8          an epoch with window_shards=8 and a cache, host device: bytes fetched per second of the epoch, in MB
+    first_8          an epoch with window_shards=8 and a cache, host device: bytes fetched per second of the
+                     epoch, in MB
     first_2          the same with window_shards=2
-    batch_windowed   the first batch of 64 of a set of 1,000 shards with window_shards=8 and a cache: seconds from the address to the batch
+    batch_windowed   the first batch of 64 of a set of 1,000 shards with window_shards=8 and a cache: seconds
+                     from the address to the batch
     batch_shuffled   the same with a shuffle of everything and no cache: 64 samples of almost as many shards
 """
 
@@ -31,6 +35,7 @@ import remote
 def make_many(folder):
     """1,000 shards of 16 samples."""
     import numpy as np
+
     import shardloader as sl
 
     if (folder / "dataset.json").exists():
@@ -87,9 +92,11 @@ def line(options, sets, work):
             yield link.url, []
         return
     more = {"congestion": options.congestion} if options.congestion else {}
-    with Hosts(options.link, latency_ms=10, mbit_per_s=1000, loss=options.loss, **more) as hosts:
-        with Nginx(sets, work / "nginx", there=hosts.far) as server:
-            yield server.url, hosts.near[1]
+    with (
+        Hosts(options.link, latency_ms=10, mbit_per_s=1000, loss=options.loss, **more) as hosts,
+        Nginx(sets, work / "nginx", there=hosts.far) as server,
+    ):
+        yield server.url, hosts.near[1]
 
 
 def main():

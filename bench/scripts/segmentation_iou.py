@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""Trains a small U-Net on generated scenes, fed by shardloader and by torchvision v2, with several seeds each, and compares what they reach.
+"""Trains a small U-Net on generated scenes, fed by shardloader and by torchvision v2,
+with several seeds each, and compares what they reach.
 
     python3 bench/scripts/segmentation_iou.py FOLDER [--seeds 5] [--epochs 6] [--device cpu]
 
-Network, optimizer, schedule, scenes and transforms are the same: random-resized-crop, flip, color jitter, rotation with masks (255 outside, which the loss ignores). Prints the mean
-intersection over union of each run in scenes that were held out, and the 95 % interval of the mean of each feed (Student's t). Fails if the intervals do not overlap. Needs torch and torchvision.
+Network, optimizer, schedule, scenes and transforms are the same: random-resized-crop, flip, color jitter,
+rotation with masks (255 outside, which the loss ignores). Prints the mean intersection over union of each run
+in scenes that were held out, and the 95 % interval of the mean of each feed (Student's t). Fails if the
+intervals do not overlap. Needs torch and torchvision.
 """
 
 import argparse
@@ -21,9 +24,9 @@ from torchvision.transforms import v2
 import shardloader as sl
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "loader/python/examples"))
-from networks import UNet  # noqa: E402
-from segmentation import IGNORED, measure  # noqa: E402
-from shapes import CLASSES, make  # noqa: E402
+from networks import UNet
+from segmentation import IGNORED, measure
+from shapes import CLASSES, make
 
 T95 = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 8: 2.36, 10: 2.26}
 
@@ -68,8 +71,18 @@ class Shards:
             random_resized_crop=side,
             scale=(0.6, 1),
         )
-        self.loader = sl.Loader(data, batch_size=batch_size, device=device, framework="torch", dtype="float32", layout="nchw", seed=seed, augment=augment, threads=2,
-                                fields={"mask": sl.Pixels("nearest", fill=IGNORED)})  # fmt: skip
+        self.loader = sl.Loader(
+            data,
+            batch_size=batch_size,
+            device=device,
+            framework="torch",
+            dtype="float32",
+            layout="nchw",
+            seed=seed,
+            augment=augment,
+            threads=2,
+            fields={"mask": sl.Pixels("nearest", fill=IGNORED)},
+        )
 
     def epoch(self, number):
         for batch in self.loader.epoch(number):
@@ -115,12 +128,23 @@ def main():
     arguments = parser.parse_args()
     data = make(os.path.join(arguments.folder, "train"), arguments.count, arguments.side, 0)
     val = make(os.path.join(arguments.folder, "val"), 128, arguments.side, 1)
-    held_out = sl.Loader(val, batch_size=arguments.batch_size, device=arguments.device, framework="torch", dtype="float32", layout="nchw", shuffle=False, drop_last=False,
-                         fields={"mask": "nearest"})  # fmt: skip
+    held_out = sl.Loader(
+        val,
+        batch_size=arguments.batch_size,
+        device=arguments.device,
+        framework="torch",
+        dtype="float32",
+        layout="nchw",
+        shuffle=False,
+        drop_last=False,
+        fields={"mask": "nearest"},
+    )
     results = {"shardloader": [], "torchvision": []}
     for seed in range(arguments.seeds):
-        for name, feed in (("shardloader", Shards(data, arguments.side, arguments.batch_size, seed, arguments.device)),
-                           ("torchvision", Torchvision(data, arguments.side, arguments.batch_size, seed))):  # fmt: skip
+        for name, feed in (
+            ("shardloader", Shards(data, arguments.side, arguments.batch_size, seed, arguments.device)),
+            ("torchvision", Torchvision(data, arguments.side, arguments.batch_size, seed)),
+        ):
             torch.manual_seed(seed)
             results[name].append(
                 train(feed, arguments.count // arguments.batch_size, held_out, arguments, seed)

@@ -1,17 +1,23 @@
 #!/usr/bin/env python3
-"""The table of targets in docs/benchmarks.md: what masks and boxes cost beside images, on a GPU against its link, on the host against torchvision.
+"""The table of targets in docs/benchmarks.md: what masks and boxes cost beside images,
+on a GPU against its link, on the host against torchvision.
 
     python3 bench/scripts/targets.py FOLDER [--cases NAME,...] [--gigabytes 4] [--seconds 8] [--json FILE]
 
-Needs shardloader and PyTorch, and torchvision for `host`. FOLDER receives the data sets (kept, so that a second run is quick); it should be in memory
-or on a quick disk. The link's limit is measured in the same process: copies of 2 GiB of pinned memory, the best of 5. Every case runs
-epochs first, until no shard was registered for 2 s.
+Needs shardloader and PyTorch, and torchvision for `host`. FOLDER receives the data sets (kept, so that a
+second run is quick); it should be in memory or on a quick disk. The link's limit is measured in the same
+process: copies of 2 GiB of pinned memory, the best of 5. Every case runs epochs first, until no shard
+was registered for 2 s.
 
-    crop-u8, crop-f16   256x256 image + u8 mask -> random crop 224 + flip, batches of 256: bytes against the link
-    rand-augment        packed image + packed mask, random-resized-crop 224 + RandAugment, batches of 256: rate against that of the image alone
-    boxes               512x512 image + mask + 100 boxes, random crop 448 + flip, batches of 16: bytes against the link
-    host                256x256 image + mask + boxes, random-resized-crop 224 + flip, batches of 64, host device with 2 threads: rate against torchvision
-                        v2 in 2 workers of a DataLoader, with the same transforms and SanitizeBoundingBoxes
+    crop-u8, crop-f16   256x256 image + u8 mask -> random crop 224 + flip, batches of 256: bytes against the
+                        link
+    rand-augment        packed image + packed mask, random-resized-crop 224 + RandAugment, batches of 256:
+                        rate against that of the image alone
+    boxes               512x512 image + mask + 100 boxes, random crop 448 + flip, batches of 16: bytes against
+                        the link
+    host                256x256 image + mask + boxes, random-resized-crop 224 + flip, batches of 64, host
+                        device with 2 threads: rate against torchvision v2 in 2 workers of a DataLoader, with
+                        the same transforms and SanitizeBoundingBoxes
 """
 
 import argparse
@@ -21,6 +27,7 @@ import sys
 import time
 
 import numpy as np
+
 import shardloader as sl
 
 SAMPLE = 256 * 256 * 4
@@ -91,7 +98,8 @@ def link_limit():
 
 
 def settle(loader, read=lambda batch: None, quiet_s=2):
-    """Runs epochs until no shard was registered for `quiet_s`: one may take longer than a short epoch. Returns the next epoch's number."""
+    """Runs epochs until no shard was registered for `quiet_s`: one may take longer than a short epoch.
+    Returns the next epoch's number."""
     registered, epoch, since = -1, 0, time.perf_counter()
     while time.perf_counter() - since < quiet_s:
         for batch in loader.epoch(epoch):
@@ -103,7 +111,8 @@ def settle(loader, read=lambda batch: None, quiet_s=2):
 
 
 def measure(loader, seconds, read=lambda batch: None):
-    """Samples and bytes per second, once all shards are registered, and the share of the time in which the consumer waited."""
+    """Samples and bytes per second, once all shards are registered,
+    and the share of the time in which the consumer waited."""
     epoch = settle(loader, read)
     before, begin, samples = loader.stats(), time.perf_counter(), 0
     while time.perf_counter() - begin < seconds:
@@ -114,8 +123,12 @@ def measure(loader, seconds, read=lambda batch: None):
                 break
         epoch += 1
     took, after = time.perf_counter() - begin, loader.stats()
-    return {"samples_per_s": samples / took, "bytes_per_s": (after.bytes - before.bytes) / took, "starved": (after.starved_seconds - before.starved_seconds) / took,
-            "transport": after.transport}  # fmt: skip
+    return {
+        "samples_per_s": samples / took,
+        "bytes_per_s": (after.bytes - before.bytes) / took,
+        "starved": (after.starved_seconds - before.starved_seconds) / took,
+        "transport": after.transport,
+    }
 
 
 def on_gpu(data, seconds, **options):
@@ -309,9 +322,18 @@ def main():
         reports.append(report)
         met = report["share"] >= report["wanted"]
         missed = missed or not met
-        print(f"{name:13} {report['share']:7.3f} wanted {report['wanted']:<5} {'met   ' if met else 'MISSED'} "
-              f"{report['samples_per_s']:10.0f} samples/s {report['bytes_per_s'] / 1e9:7.2f} GB/s, {report['transport']}, starved {report['starved']:.2f}; "
-              + ", ".join(f"{key} {value:.4g}" for key, value in report.items() if key.startswith(("image_alone", "torchvision"))), flush=True)  # fmt: skip
+        print(
+            f"{name:13} {report['share']:7.3f} wanted {report['wanted']:<5} "
+            f"{'met   ' if met else 'MISSED'} "
+            f"{report['samples_per_s']:10.0f} samples/s {report['bytes_per_s'] / 1e9:7.2f} GB/s, "
+            f"{report['transport']}, starved {report['starved']:.2f}; "
+            + ", ".join(
+                f"{key} {value:.4g}"
+                for key, value in report.items()
+                if key.startswith(("image_alone", "torchvision"))
+            ),
+            flush=True,
+        )
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
             json.dump({"link_bytes_per_s": arguments.limit, "cases": reports}, file, indent=1)

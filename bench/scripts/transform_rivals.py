@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""torchvision's transforms (v2), and kornia's if it is installed, beside `shardbench transform`, on the same GPU.
+"""torchvision's transforms (v2), and kornia's if it is installed,
+beside `shardbench transform`, on the same GPU.
 
     shardbench transform --device cuda --json transform.json
     transform_rivals.py transform.json [--seconds 2] [--json rivals.json]
 
-A user who wants parameters of its own for each sample calls torchvision sample by sample; kornia draws them for each sample of a
-batch. Both work on uint8 pictures (kornia: on their floats) that lie in the GPU's memory, and deliver what shardbench's cases do: a
-random-resized-crop, a flip, the operations, and normalised float16.
+A user who wants parameters of its own for each sample calls torchvision sample by sample; kornia draws
+them for each sample of a batch. Both work on uint8 pictures (kornia: on their floats) that lie in the
+GPU's memory, and deliver what shardbench's cases do: a random-resized-crop, a flip, the operations,
+and normalised float16.
 """
 
 import argparse

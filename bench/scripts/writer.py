@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""sl.Writer, fed with bytes by one Python thread, against the conversion of the same files with the same jobs: images/s, in pairs.
+"""sl.Writer, fed with bytes by one Python thread, against the conversion of the same files with the same
+jobs: images/s, in pairs.
 
-  bench/scripts/writer.py IMAGES [--copies 10] [--pairs 7] [--jobs 0] [--preset train] [--codec none] [--json FILE]
+  bench/scripts/writer.py IMAGES [--copies 10] [--pairs 7] [--jobs 0] [--preset train] [--codec none]
+    [--json FILE]
 
-IMAGES: a folder of photographs, for example from `shardbench synth photos --count 240`. They are hard-linked --copies times into a folder that
-is removed afterwards. The writer's rate includes reading the files, in Python. Shards must have the same bytes. Needs the package shardloader.
+IMAGES: a folder of photographs, for example from `shardbench synth photos --count 240`. They are hard-linked
+--copies times into a folder that is removed afterwards. The writer's rate includes reading the files, in
+Python. Shards must have the same bytes. Needs the package shardloader.
 """
 
 import argparse
@@ -90,7 +93,8 @@ def main():
     for name, values in rates.items():
         print(f"{name}: {statistics.median(values):.0f} images/s ({min(values):.0f} to {max(values):.0f})")
     print(
-        f"writer over convert: {statistics.median(ratios):.3f} (pairs: {', '.join(f'{ratio:.3f}' for ratio in sorted(ratios))})"
+        f"writer over convert: {statistics.median(ratios):.3f} (pairs: "
+        f"{', '.join(f'{ratio:.3f}' for ratio in sorted(ratios))})"
     )
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

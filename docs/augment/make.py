@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the pictures of docs/augment.md: a generated photograph, and what the loader makes of it with each operation and policy.
+"""Makes the pictures of docs/augment.md: a generated photograph,
+and what the loader makes of it with each operation and policy.
 
   docs/augment/make.py BIN     # the folder of shardbench, shardify and shardctl
 
-Each picture is a sheet of `shardctl show --augment`, stored as WebP: the sample, then four epochs. Needs Pillow.
+Each picture is a sheet of `shardctl show --augment`, stored as WebP: the sample,
+then four epochs. Needs Pillow.
 """
 
 import subprocess
@@ -14,8 +16,10 @@ from pathlib import Path
 from PIL import Image
 
 OPERATIONS = (
-    "brightness contrast saturation hue color-jitter grayscale gaussian-blur solarize posterize equalize auto-contrast sharpness invert permute affine "
-    "rotation perspective erasing vertical-flip turns padded-crop rand-augment trivial-augment auto-augment aug-mix 3-augment crop"
+    "brightness contrast saturation hue color-jitter grayscale gaussian-blur solarize posterize equalize "
+    "auto-contrast sharpness invert permute affine "
+    "rotation perspective erasing vertical-flip turns padded-crop rand-augment trivial-augment auto-augment "
+    "aug-mix 3-augment crop"
 ).split()
 SAMPLE = 12  # of the generated photographs
 SEED = 9

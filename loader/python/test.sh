@@ -2,11 +2,12 @@
 # Runs the tests of the Python package that need no GPU.
 #
 #   loader/python/test.sh [--install] [--torch] [--sources] [arguments for pytest]
-# The extension is built in build/dev (preset dev) and tested from there; the environment, build/python-test, sees the packages
-# of the Python it is made of, and gets nanobind and mypy (and pytest, numpy, pillow where they are missing) from pip's index.
+# The extension is built in build/dev (preset dev) and tested from there; the environment, build/python-test,
+# sees the packages of the Python it is made of, and gets nanobind and mypy (and pytest, numpy, pillow where
+# they are missing) from pip's index.
 # --install: `pip install ./loader/python` instead, as a user would; takes minutes longer.
-# --torch: PyTorch, torchvision, Lightning, Accelerate, transformers and JAX too (some GB), where the environment has none; without them the tests that need
-# them are skipped.
+# --torch: PyTorch, torchvision, Lightning, Accelerate, transformers and JAX too (some GB), where the
+# environment has none; without them the tests that need them are skipped.
 # --sources: the packages of docs/sources.md and Dask too, likewise.
 # SHARD_PYTHON=...: the Python to use (default: /usr/bin/python3, else python3).
 set -euo pipefail

@@ -133,12 +133,13 @@ class Claim(ClaimCase):
             self.assert_done()
             self.assert_code(shardctl("verify", self.out), 0)
         print(
-            f"{killed} kills among {PROCESSES} claiming processes, {rounds} conversions: all identical (seed {SEED})"
+            f"{killed} kills among {PROCESSES} claiming processes, {rounds} conversions: "
+            f"all identical (seed {SEED})"
         )
 
     def test_a_shard_of_a_process_that_died_is_taken_by_one_that_waits(self):
         def parts():
-            return [p for p in self.out.glob(".shard-*.part")]
+            return list(self.out.glob(".shard-*.part"))
 
         for _ in range(100):
             shutil.rmtree(self.out, ignore_errors=True)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A hostile system: no standard output, read-only folders, few descriptors, small files, little memory, short writes."""
+"""A hostile system: no standard output, read-only folders, few descriptors, small files,
+little memory, short writes."""
 
 import os
 import resource
@@ -16,8 +17,10 @@ from fault_support import (
     environment,
     main,
     make_images,
+    need_root,
+    run,
+    state,
 )
-from fault_support import need_root, run, state
 
 LOUD = [option for option in SMALL if option != "--quiet"]
 SHORT_IO = os.environ.get("SHARD_SHORT_IO", "")

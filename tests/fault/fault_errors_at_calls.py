@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""An error at every call that changes the disk: a message with path and cause, exit code 2, nothing partial, nothing lost."""
+"""An error at every call that changes the disk: a message with path and cause, exit code 2,
+nothing partial, nothing lost."""
 
 import os
 import re

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""shardctl join and shardify --append, disturbed at every call that changes the disk: what is visible is whole, nothing that was
-finished is lost, and the same command again gives the same bytes."""
+"""shardctl join and shardify --append, disturbed at every call that changes the disk: what is visible is
+whole, nothing that was finished is lost, and the same command again gives the same bytes."""
 
 import os
 import shutil
 import subprocess
 import time
-from pathlib import Path
 
 from fault_support import (
     CALLS,
@@ -21,14 +20,20 @@ from fault_support import (
     info,
     main,
     need,
+    png,
+    run,
+    shardctl,
+    shards,
+    state,
+    write,
 )
-from fault_support import png, run, shardctl, shards, state, write
 
 TEXT = {"ENOSPC": "No space left on device", "EIO": "Input/output error"}
 
 
 class PartsCase(TestCase):
-    """self.a: ant, bee; self.b: bee, cow, of other images, one of them bad. Each is a data set of three shards."""
+    """self.a: ant, bee; self.b: bee, cow, of other images, one of them bad.
+    Each is a data set of three shards."""
 
     def setUp(self):
         super().setUp()
@@ -528,7 +533,8 @@ class Append(PartsCase):
         print(f"two appends, one stands still: {ends}")
 
     def test_two_appends_without_locks_that_both_stand_still(self):
-        """One while it converts, the other one then while it puts its files into OUT, so that the first finds them half there."""
+        """One while it converts, the other one then while it puts its files into OUT,
+        so that the first finds them half there."""
         nodes = [
             environment(
                 LD_PRELOAD=os.environ["SHARD_NO_LOCKS"],

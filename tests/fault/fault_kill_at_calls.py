@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""SIGKILL at every call that changes the disk: the folder stays sound, and the same command finishes with the same bytes."""
+"""SIGKILL at every call that changes the disk: the folder stays sound,
+and the same command finishes with the same bytes."""
 
 from fault_support import FaultCase, main
 

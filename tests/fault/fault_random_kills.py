@@ -18,12 +18,12 @@ from fault_support import (
     main,
     make_images,
     make_photos,
-    png,
     run,
     shardctl,
     shards,
+    state,
+    write,
 )
-from fault_support import state, write
 
 KILLS = int(os.environ.get("SHARD_KILLS", "20"))
 SEED = int(os.environ.get("SHARD_KILL_SEED", "1"))
@@ -78,7 +78,8 @@ class RandomKills(TestCase):
         return process.returncode == -9
 
     def check(self, out, expected):
-        """Any shard that is visible passes `shardctl verify`; whatever has a final name has its final bytes."""
+        """Any shard that is visible passes `shardctl verify`;
+        whatever has a final name has its final bytes."""
         found = state(out)
         self.seen[found] = self.seen.get(found, 0) + 1
         self.assertIn(found, ("absent", "empty", "incomplete", "complete"))
@@ -139,7 +140,8 @@ class RandomKills(TestCase):
         print(f"{killed} runs killed on {finished} conversions, left {self.seen}")
 
     def test_kills_of_conversions_of_arrays(self):
-        """A .npy that is read in place, and the same compressed; of both the same bytes, and no temporary file is left."""
+        """A .npy that is read in place, and the same compressed;
+        of both the same bytes, and no temporary file is left."""
         pixels = self.random.randbytes(90 * 50 * 60 * 3)
         header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (90, 50, 60, 3), }".ljust(117) + b"\n"
         array = b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + pixels

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""SIGKILL at every call of shardctl split that changes the disk: each part is whole or not there, and the same command finishes."""
+"""SIGKILL at every call of shardctl split that changes the disk: each part is whole or not there,
+and the same command finishes."""
 
 from fault_support import CALLS, FaultCase, main
 from shardify_support import SHARDCTL, digests, run

@@ -1,7 +1,8 @@
-"""What the fault tests share: a small conversion, the states it can be started from, and strace to disturb it.
+"""What the fault tests share: a small conversion, the states it can be started from,
+and strace to disturb it.
 
-strace counts the calls of each thread by itself, so "the K-th fsync" is the first one that is the K-th of its thread. Starting
-from every state that a stopped run can leave, each thread comes to be the first one.
+strace counts the calls of each thread by itself, so "the K-th fsync" is the first one that is the K-th of its
+thread. Starting from every state that a stopped run can leave, each thread comes to be the first one.
 """
 
 import os
@@ -12,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "programs"))
 # pylint: disable=wrong-import-position,wildcard-import,unused-wildcard-import
-from shardify_support import *  # noqa: E402,F401,F403  the fault tests find all of it here
+from shardify_support import *  # noqa: F403  the fault tests find all of it here
 from shardify_support import (
     SANITIZED,
     SHARDIFY,
@@ -24,7 +25,7 @@ from shardify_support import (
     run,
     state,
     write,
-)  # noqa: E402
+)
 
 CALLS = (
     "write",
@@ -91,8 +92,8 @@ class FaultCase(TestCase):
         self.expected[variant] = digests(done)
         starts = {"fresh": None, "complete": done}
         need("strace")
-        # Killed at the first removal of progress files: dataset.json is there, and all that led to it. Without that and the
-        # shards the folder is claimed, no more.
+        # Killed at the first removal of progress files: dataset.json is there, and all that led to it.
+        # Without that and the shards the folder is claimed, no more.
         folder = self.path / f"{variant}-left"
         self.strace(
             self.command(variant, out=folder), "unlink", "signal=SIGKILL", path=folder / "conversion.json"
@@ -164,7 +165,8 @@ class FaultCase(TestCase):
                         yield variant, name, more, call, k
 
     def assert_sound(self, variant):
-        """What is visible under a final name is what an undisturbed run writes there, and the state is an allowed one."""
+        """What is visible under a final name is what an undisturbed run writes there,
+        and the state is an allowed one."""
         found = state(self.out)
         self.assertIn(found, ("absent", "empty", "incomplete", "complete"))
         if found == "absent":

@@ -25,8 +25,12 @@ from fault_support import (
     need,
     need_root,
     png,
+    run,
+    shardctl,
+    shards,
+    state,
+    write,
 )
-from fault_support import run, shardctl, shards, state, write
 
 PAIRS = int(os.environ.get("SHARD_PAIRS", "8"))
 SEED = int(os.environ.get("SHARD_PAIR_SEED", "1"))
@@ -153,7 +157,8 @@ class SameCommand(TwoCase):
                     path.unlink()
             self.assert_expected()
         print(
-            f"{PAIRS} pairs of the same command, one killed: {finished} finished by the other, 0 corrupt, {lost} lost "
+            f"{PAIRS} pairs of the same command, one killed: {finished} finished by the other, 0 corrupt, "
+            f"{lost} lost "
             f"(seed {SEED})"
         )
 
@@ -456,7 +461,8 @@ class Replace(TwoCase):
         over = threading.Event()
         seen = []
 
-        # The path always leads to a whole data set. (A reader that opens files of both by their paths may see one of each.)
+        # The path always leads to a whole data set. (A reader that opens files of both by their paths
+        # may see one of each.)
         def read():
             while not over.is_set():
                 seen.append(info(self.out)["source_digest"])

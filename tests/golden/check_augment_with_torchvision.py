@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Compares each operation of shardloader's augmentation with torchvision.transforms.v2 on uint8 tensors, with the same parameters.
+"""Compares each operation of shardloader's augmentation with torchvision.transforms.v2 on uint8 tensors,
+with the same parameters.
 
-    PYTHONPATH=build/dev/python python3 tests/golden/check_augment_with_torchvision.py [--photo FILE] [--device cpu]
+    PYTHONPATH=build/dev/python python3 tests/golden/check_augment_with_torchvision.py [--photo FILE]
+        [--device cpu]
 
-Needs torch and torchvision >= 0.15. Prints one line per operation: values compared, values that differ, the largest difference. Fails
-if table operations, blends, flips, turns or nearest geometry differ at all, or others by more than 1 level or in more than 0.1 % of the
-values. Policies: every instruction of drawn programs is repeated by torchvision, one after the other. --photo: a picture beside those that are made.
+Needs torch and torchvision >= 0.15. Prints one line per operation: values compared, values that differ, the
+largest difference. Fails if table operations, blends, flips, turns or nearest geometry differ at all, or
+others by more than 1 level or in more than 0.1 % of the values. Policies: every instruction of drawn programs
+is repeated by torchvision, one after the other. --photo: a picture beside those that are made.
 """
 
 import argparse
@@ -24,7 +27,8 @@ failures = 0
 
 
 def pictures(photo):
-    """Noise, ramps with all 256 values, smooth shapes, nearly constant and constant pictures; square and not."""
+    """Noise, ramps with all 256 values, smooth shapes, nearly constant and constant
+    pictures; square and not."""
     rng = np.random.default_rng(0)
     for height, width in ((224, 224), (96, 128), (33, 57)):
         yield "noise", rng.integers(0, 256, (height, width, 3), dtype=np.uint8)
@@ -51,8 +55,9 @@ def pictures(photo):
 
 
 class Case:
-    """Sums over pictures and parameters. ties: this share of the values may differ by anything: nearest geometry where a place is half-way between
-    two pixels, which torch's matrix product rounds one way or the other, depending on the processor."""
+    """Sums over pictures and parameters. ties: this share of the values may differ by anything: nearest
+    geometry where a place is half-way between two pixels, which torch's matrix product rounds one way or the
+    other, depending on the processor."""
 
     def __init__(self, name, exact=True, levels=1, ties=0):
         self.ties = ties
@@ -75,7 +80,8 @@ class Case:
         failures += bad
         worst = f"   worst: {self.worst}" if self.most else ""
         print(
-            f"{'FAIL' if bad else 'ok  '} {self.name:34s} {self.values:12d} values {self.differ:8d} differ, at most by {self.most}{worst}"
+            f"{'FAIL' if bad else 'ok  '} {self.name:34s} {self.values:12d} values {self.differ:8d} differ, "
+            f"at most by {self.most}{worst}"
         )
 
 
@@ -101,7 +107,8 @@ def compare(name, images, device, parameters, ours, theirs, exact=True, ties=0):
 
 
 def blend_factor(real):
-    """The double whose float32 is real[0], and whose 1 - factor is real[1] as float32: policies have a factor of 1 + magnitude."""
+    """The double whose float32 is real[0], and whose 1 - factor is real[1] as float32:
+    policies have a factor of 1 + magnitude."""
     return float(real[0]) if np.float32(1.0 - real[0]) == np.float32(real[1]) else 1.0 - real[1]
 
 
@@ -160,7 +167,8 @@ def policies(images, device):
 
 
 def magnitudes():
-    """RandAugment's, TrivialAugmentWide's strengths for all sizes and bins are torch's: translations cut to whole pixels."""
+    """RandAugment's, TrivialAugmentWide's strengths for all sizes and bins are torch's:
+    translations cut to whole pixels."""
     from torchvision.transforms import v2
 
     case = Case("translations of policies")

@@ -1,23 +1,25 @@
 #!/usr/bin/env python3
-"""check_decoders_with_pillow.py SHARDIFY [--seed N] [--variants N]: good and damaged files, against the installed Pillow.
+"""check_decoders_with_pillow.py SHARDIFY [--seed N] [--variants N]: good and damaged files,
+against the installed Pillow.
 
-Makes variants of the files in tests/golden/images (tables, segments and chunks taken out, doubled and swapped between
-files, other restart intervals and Adobe markers, EXIF and ICC put in, bytes changed, cut off), converts all of them with
-one thread under two sets of random names, and holds each against Pillow:
+Makes variants of the files in tests/golden/images (tables, segments and chunks taken out, doubled and swapped
+between files, other restart intervals and Adobe markers, EXIF and ICC put in, bytes changed, cut off),
+converts all of them with one thread under two sets of random names, and holds each against Pillow:
 
   stored:  Pillow opens the file, and its pixels are the same bit for bit; the same under both names
   reject:  Pillow refuses it too, or the reason is a documented one: damage that Pillow passes over in silence
 
-With --on-warning accept what is stored is held against ImageFile.LOAD_TRUNCATED_IMAGES, JPEG files alone and not those
-of which Pillow gets less when they are cut off. Pillow then opens also what libjpeg gives
-up on; here that stays a reject.
-Exit code 0: all as it should be; 1: a difference, named and kept in the folder that is printed; 2: shardify failed.
-A damaged TIFF has no checksum to find it by: only that it depends on nothing else is checked.
-Needs Pillow and numpy. Rules that older Pillows lack are left out: orientation in XMP of JPEG and WebP (11.0), black behind
-a palette (10.1).
+With --on-warning accept what is stored is held against ImageFile.LOAD_TRUNCATED_IMAGES, JPEG files alone and
+not those of which Pillow gets less when they are cut off. Pillow then opens also what libjpeg gives up on;
+here that stays a reject.
+Exit code 0: all as it should be; 1: a difference, named and kept in the folder that is printed; 2: shardify
+failed. A damaged TIFF has no checksum to find it by: only that it depends on nothing else is checked.
+Needs Pillow and numpy. Rules that older Pillows lack are left out:
+orientation in XMP of JPEG and WebP (11.0), black behind a palette (10.1).
 """
 
 import argparse
+import contextlib
 import csv
 import io
 import pathlib
@@ -28,13 +30,13 @@ import subprocess
 import sys
 import tempfile
 import warnings
-import zlib
 
 import numpy as np
 import PIL
-from check_with_pillow import samples
-from make_images import adobe, assemble, chunk, exif, segments
 from PIL import Image, ImageFile, ImageOps
+
+from check_with_pillow import samples
+from make_images import adobe, assemble, exif, segments
 
 SIDE = 24
 GOLDEN = pathlib.Path(__file__).resolve().parent / "images"
@@ -82,9 +84,15 @@ def webp_chunks(webp):
 def vary_jpeg(data, other, rng):
     found, rest = segments(data)
     others, other_rest = segments(other)
-    drop = lambda *markers: assemble([s for s in found if s[0] not in markers], rest)
+
+    def drop(*markers):
+        return assemble([s for s in found if s[0] not in markers], rest)
+
     at = rng.randrange(len(found) + 1)
-    put = lambda *new: assemble(found[:at] + list(new) + found[at:], rest)
+
+    def put(*new):
+        return assemble(found[:at] + list(new) + found[at:], rest)
+
     return rng.choice(
         (
             lambda: drop(0xDB),
@@ -169,10 +177,8 @@ def pillow_pixels(data):
     try:
         image = Image.open(io.BytesIO(data), formats=("JPEG", "PNG", "WEBP", "TIFF", "GIF", "BMP", "PPM"))
         image.load()
-        try:
+        with contextlib.suppress(Exception):  # damaged EXIF: Pillow gives up on it, we take it for absent
             image = ImageOps.exif_transpose(image)
-        except Exception:  # damaged EXIF: Pillow gives up on it, we take it for absent
-            pass
         sixteen_bits = image.mode.startswith("I")
         image = image.convert("RGB")
         return (
@@ -235,12 +241,14 @@ def convert(shardify, folder, out, options):
 
 
 def critical_only(png):
-    """Without the chunks that say nothing about pixels: Pillow refuses a file for a damaged tRNS, libpng and libspng pass over it."""
+    """Without the chunks that say nothing about pixels: Pillow refuses a file for a damaged tRNS,
+    libpng and libspng pass over it."""
     return png[:8] + b"".join(c for c in png_chunks(png) if c[4:8] in (b"IHDR", b"PLTE", b"IDAT", b"IEND"))
 
 
 def comparable_when_cut(data):
-    """Pillow hands libjpeg a cut file piece by piece: where a table or an arithmetic code is cut, it gets less out of it."""
+    """Pillow hands libjpeg a cut file piece by piece: where a table or an arithmetic code is cut,
+    it gets less out of it."""
     if data[:3] != b"\xff\xd8\xff" or any(bytes((0xFF, marker, 0)) in data for marker in (0xC9, 0xCA)):
         return False
     return b"\xff\xd9" in data or (b"\xff\xc0\0" in data and b"\xff\xda\0" in data)

@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
-"""Compares targets of random pipelines with torchvision.transforms.v2 on tv_tensors, with the same parameters.
+"""Compares targets of random pipelines with torchvision.transforms.v2 on tv_tensors,
+with the same parameters.
 
-    PYTHONPATH=build/dev/python python3 tests/golden/check_targets_with_torchvision.py [--pipelines 300] [--device cpu] [--seed 0]
+    PYTHONPATH=build/dev/python python3 tests/golden/check_targets_with_torchvision.py [--pipelines 300]
+        [--device cpu] [--seed 0]
 
-Needs torch and torchvision >= 0.20. Each pipeline has a random crop, flip and up to three geometric operations. What a loader delivers is
-made again by torchvision.transforms.v2.functional, one step after the other, for each sample:
+Needs torch and torchvision >= 0.20. Each pipeline has a random crop, flip and up to three geometric
+operations. What a loader delivers is made again by torchvision.transforms.v2.functional, one step after the
+other, for each sample:
 
-    masks       bit for bit; nearest geometry may differ where a place is half-way between two pixels (at most 1 in 10,000 pixels)
+    masks       bit for bit; nearest geometry may differ where a place is half-way between two pixels (at most
+                1 in 10,000 pixels)
     depth       u16 and float32, within 1 unit of u16 and 1e-3 of the range of float32
-    boxes       within 1e-4 of the size of the view, and the same ones kept by ClampBoundingBoxes and SanitizeBoundingBoxes; a box of which one step
-                leaves nothing is gone, although torchvision makes it wide again if a later step turns it
-    keypoints   within 1e-4 likewise; torchvision's flips of keypoints count from the centres of pixels (width - 1 - x) and its other operations
-                from their edges, so that 1 is added there
+    boxes       within 1e-4 of the size of the view, and the same ones kept by ClampBoundingBoxes and
+                SanitizeBoundingBoxes; a box of which one step leaves nothing is gone, although torchvision
+                makes it wide again if a later step turns it
+    keypoints   within 1e-4 likewise; torchvision's flips of keypoints count from the centres of pixels (width
+                - 1 - x) and its other operations from their edges, so that 1 is added there
     matrices    map the same points
 """
 
@@ -186,9 +191,8 @@ def todo_of(geometry, chosen):
     opcodes.update({"vertical_flip": ["flip_rows"], "turns": ["quarter_turns"], "padded_crop": ["shift"]})
     for kind, of, _ in chosen:
         if steps and steps[0].opcode in opcodes[kind]:  # else it changes nothing, and was left out
-            todo.append(
-                lambda value, kind=kind, of=of, step=steps.pop(0): stepped(value, kind, of, step, view)
-            )
+            step = steps.pop(0)
+            todo.append(lambda value, kind=kind, of=of, step=step: stepped(value, kind, of, step, view))
     assert not steps, steps
     return todo
 
@@ -255,7 +259,10 @@ class Found:
 
     def __str__(self):
         verdict = "ok" if self.good() else "DIFFERS"
-        return f"{self.name:12} {self.values:10} values, {self.beyond} beyond {self.allowed}, at most {self.most:.6g} {verdict} {'' if self.good() else self.at}"
+        return (
+            f"{self.name:12} {self.values:10} values, {self.beyond} beyond {self.allowed}, "
+            f"at most {self.most:.6g} {verdict} {'' if self.good() else self.at}"
+        )
 
 
 def compare(batch, rows, loader, chosen, found, epoch, where):
@@ -304,10 +311,15 @@ def main():
     torch.set_num_threads(1)
     rng = random.Random(arguments.seed)
     found = {
-        "masks": Found("masks", 0, 1e-4), "depth": Found("depth u16", 1), "metres": Found("depth f32", 80 * 1e-3),
-        "kept": Found("kept boxes", 0, 1e-3), "boxes": Found("boxes", 1e-4), "seen": Found("seen points", 0, 1e-3),
-        "points": Found("keypoints", 1e-4), "matrices": Found("matrices", 1e-4),
-    }  # fmt: skip
+        "masks": Found("masks", 0, 1e-4),
+        "depth": Found("depth u16", 1),
+        "metres": Found("depth f32", 80 * 1e-3),
+        "kept": Found("kept boxes", 0, 1e-3),
+        "boxes": Found("boxes", 1e-4),
+        "seen": Found("seen points", 0, 1e-3),
+        "points": Found("keypoints", 1e-4),
+        "matrices": Found("matrices", 1e-4),
+    }
     targets = {
         "mask": sl.Pixels("nearest", fill=FILL),
         "wide": sl.Pixels("nearest", fill=FILL),
@@ -319,8 +331,17 @@ def main():
         for number in range(arguments.pipelines):
             view, _, chosen = pipeline(rng)
             augment = sl.Augment(**view, ops=[made for _, _, made in chosen])
-            loader = sl.Loader(folder + "/set", batch_size=8, framework="torch", device=arguments.device, seed=number, augment=augment,
-                               fields={**targets, "boxes": sl.Boxes(), "points": sl.Keypoints()}, correspondence=True, threads=1)  # fmt: skip
+            loader = sl.Loader(
+                folder + "/set",
+                batch_size=8,
+                framework="torch",
+                device=arguments.device,
+                seed=number,
+                augment=augment,
+                fields={**targets, "boxes": sl.Boxes(), "points": sl.Keypoints()},
+                correspondence=True,
+                threads=1,
+            )
             where = f"pipeline {number}: {view}, {[kind for kind, _, _ in chosen]}"
             batch = next(loader.epoch(number % 3))
             compare(batch, rows, loader, chosen, found, number % 3, where)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """check_with_pillow.py SHARDIFY IMAGES [--workdir DIR]: holds every sample against the installed Pillow.
 
-Converts IMAGES with both presets, every filter and every dtype, and computes each sample again as torchvision does on
-PIL images: Image.open, ImageOps.exif_transpose, convert("RGB"), resize of the short side, centre crop; for floats
-(u8 / 255 - mean) / std in float32. uint8, float16 and bfloat16 must be equal bit for bit, float32 within 1 ulp.
-Exit code 0: all equal; 1: a difference (the worst sample is named) or nothing to compare; 2: shardify failed.
-Needs Pillow and numpy.
+Converts IMAGES with both presets, every filter and every dtype, and computes each sample again as torchvision
+does on PIL images: Image.open, ImageOps.exif_transpose, convert("RGB"), resize of the short side, centre
+crop; for floats (u8 / 255 - mean) / std in float32. uint8, float16 and bfloat16 must be equal bit for bit,
+float32 within 1 ulp. Exit code 0: all equal; 1: a difference (the worst sample is named) or nothing to
+compare; 2: shardify failed. Needs Pillow and numpy.
 """
 
 import argparse

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Opens shards with the reference safetensors implementation and numpy.
 
-check_with_safetensors.py             the golden shards: every tensor against its known content
-check_with_safetensors.py SHARD...    any shards: the reference accepts them, and shapes and dtypes are those of the profile
+check_with_safetensors.py            the golden shards: every tensor against its known content
+check_with_safetensors.py SHARD...   any shards: the reference accepts them, and shapes and dtypes are those
+                                     of the profile
 """
 
 import json
@@ -109,7 +110,10 @@ def check_golden(path):
     # In the order in which they are stored; sample i of field f is sample_bytes(i + 50 (f + 1)).
     with open(path, "rb") as f:
         header = json.loads(f.read(int.from_bytes(f.read(8), "little")))
-    begin = lambda name: header[name if name in header else f"{name}.frames"]["data_offsets"][0]
+
+    def begin(name):
+        return header[name if name in header else f"{name}.frames"]["data_offsets"][0]
+
     for f, name in enumerate(sorted(roles, key=begin)):
         if name in tensors:
             data = bytes(tensors[name]["data"])

@@ -2,9 +2,10 @@
 """Writes tests/golden/images: tiny image files of every kind, and beside each the RGB that it must decode to,
 as .ppm; and tests/golden/refused: files that must not decode, each named by the error code that it gets.
 
-The expectation is Pillow's `ImageOps.exif_transpose(Image.open(f)).convert("RGB")`, except for 16-bit gray PNG,
-where Pillow clips and the contract keeps the high byte. Made with Pillow 9.4 on libjpeg-turbo 2.1.5, libwebp
-1.2.4 and libtiff 4.5.0; needs numpy, `cjpeg` (libjpeg-turbo-progs) and `tiffcp` (libtiff-tools) for what Pillow does not write. Every run writes the same.
+The expectation is Pillow's `ImageOps.exif_transpose(Image.open(f)).convert("RGB")`, except for 16-bit gray
+PNG, where Pillow clips and the contract keeps the high byte. Made with Pillow 9.4 on libjpeg-turbo 2.1.5,
+libwebp 1.2.4 and libtiff 4.5.0; needs numpy, `cjpeg` (libjpeg-turbo-progs) and `tiffcp` (libtiff-tools) for
+what Pillow does not write. Every run writes the same.
 """
 
 import io
@@ -422,7 +423,7 @@ def make_refused():
     refuse("corrupt-empty.jpg", b"")
 
 
-# --- orientation in XMP and in text ---------------------------------------------------------------------------
+# --- orientation in XMP and in text -------------------------------------------------------------------------
 
 
 def xmp(orientation, element=False):
@@ -432,7 +433,8 @@ def xmp(orientation, element=False):
         else f' tiff:Orientation="{orientation}">'
     )
     return (
-        '<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?><x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:Description'
+        '<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?><x:xmpmeta '
+        'xmlns:x="adobe:ns:meta/"><rdf:Description'
         f'{said}</rdf:Description></x:xmpmeta><?xpacket end="w"?>'
     ).encode()
 
@@ -638,7 +640,7 @@ def make_tiffs():
     rgb = tiff_samples(21, 14, 8, 3)
     for name, options in {
         "strips": dict(rows=4),
-        "one_strip": dict(),
+        "one_strip": {},
         "tiles": dict(tile=(16, 16)),
         "separate": dict(separate=True, rows=4),
         "separate_tiles": dict(separate=True, tile=(16, 16)),
@@ -823,7 +825,10 @@ def gif(
     last=b";",
 ):
     height, width = indices.shape
-    count = lambda entries: 0x80 | (len(entries).bit_length() - 2)
+
+    def count(entries):
+        return 0x80 | (len(entries).bit_length() - 2)
+
     rows = (
         [r for first, step in ((0, 8), (4, 8), (2, 4), (1, 2)) for r in range(first, height, step)]
         if interlaced

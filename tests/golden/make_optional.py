@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/optional: small files of the formats that a build may lack (BMP, PNM, AVIF, HEIC, JPEG XL), and beside each
-the RGB that it must decode to, as .ppm; and tests/golden/optional-refused: files that must not decode, each named by the error
-code that it gets.
+"""Writes tests/golden/optional: small files of the formats that a build may lack (BMP, PNM, AVIF, HEIC, JPEG
+XL), and beside each the RGB that it must decode to, as .ppm; and tests/golden/optional-refused: files that
+must not decode, each named by the error code that it gets.
 
-The expectation is Pillow's `ImageOps.exif_transpose(Image.open(f)).convert("RGB")`: exactly for BMP and PNM, within 2 steps for the
-others, whose decoders differ by a rounding from version to version. Made with Pillow 13.0 (libavif 1.4.2), pillow-heif 1.8.1 and
-pillow-jxl-plugin 1.3.8 (pip install pillow pillow-heif pillow-jxl-plugin numpy), and
-cjxl 0.7.0 (libjxl-tools).
+The expectation is Pillow's `ImageOps.exif_transpose(Image.open(f)).convert("RGB")`: exactly for BMP and PNM,
+within 2 steps for the others, whose decoders differ by a rounding from version to version. Made with Pillow
+13.0 (libavif 1.4.2), pillow-heif 1.8.1 and pillow-jxl-plugin 1.3.8 (pip install pillow pillow-heif
+pillow-jxl-plugin numpy), and cjxl 0.7.0 (libjxl-tools).
 """
 
 import io
@@ -55,8 +55,8 @@ def cjxl(png):
         return (path / "a.jxl").read_bytes()
 
 
-# grid.avif: made by avifEncoderAddImageGrid() of libavif 0.11.1, two tiles of 64 x 64 pixels, because Pillow writes no grids. Its .ppm is
-# what Pillow reads.
+# grid.avif: made by avifEncoderAddImageGrid() of libavif 0.11.1, two tiles of 64 x 64 pixels, because Pillow
+# writes no grids. Its .ppm is what Pillow reads.
 
 
 def refuse(name, data):
@@ -179,7 +179,10 @@ def make_pnm():
 
 def sequence(width, height):
     """A box of HEVC's decoder configuration with a sequence parameter set up to its width and height."""
-    golomb = lambda value: bin(value + 1)[2:].zfill(2 * (value + 1).bit_length() - 1)
+
+    def golomb(value):
+        return bin(value + 1)[2:].zfill(2 * (value + 1).bit_length() - 1)
+
     bits = "0" * 8 + "01" * 48 + golomb(0) + golomb(1) + golomb(width) + golomb(height)
     bits += "0" * (-len(bits) % 8)
     raw = bytes(int(bits[at : at + 8], 2) for at in range(0, len(bits), 8)).replace(b"\0\0\0", b"\0\0\3\0")

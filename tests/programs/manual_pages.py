@@ -1,9 +1,10 @@
-"""The documents agree with the programs and with each other: links of README.md and docs/ lead to files and headings that exist, and
-docs/shardify.md, shardctl.md and shardbench.md name exactly the subcommands and options that --help of the programs has, and its defaults.
+"""The documents agree with the programs and with each other: links of README.md and docs/ lead to files and
+headings that exist, and docs/shardify.md, shardctl.md and shardbench.md name exactly the subcommands and
+options that --help of the programs has, and its defaults.
 
-On a page, a table whose first column is headed "subcommand" lists the subcommands. A table whose first column is headed "option" lists
-options: of the subcommands in its column "subcommands" ("all": of each), else of the subcommand that the section's heading names, else
-of the program.
+On a page, a table whose first column is headed "subcommand" lists the subcommands. A table whose first column
+is headed "option" lists options: of the subcommands in its column "subcommands" ("all": of each), else of the
+subcommand that the section's heading names, else of the program.
 """
 
 import os
@@ -27,7 +28,8 @@ def help_of(program, *subcommand):
 
 
 def options_in_help(text):
-    """{"--jobs": "one per core"} of `  -j,--jobs N   Threads (default: one per core; 1 to 64)`, which may go on in indented lines."""
+    """{"--jobs": "one per core"} of `  -j,--jobs N   Threads (default: one per core; 1 to 64)`,
+    which may go on in indented lines."""
     found = {}
     for names, entry in re.findall(r"^  (-\S+)(.*(?:\n {3}.*)*)", text, re.MULTILINE):
         default = re.search(r"\((?:[^()]*; )?default: ([^;)]+)", re.sub(r"\s+", " ", entry))

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""shardbench with data sets on servers: rows of a server beside those of folders, and the loader with a cache."""
+"""shardbench with data sets on servers: rows of a server beside those of folders,
+and the loader with a cache."""
 
 import json
 import os

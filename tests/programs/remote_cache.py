@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The cache of loaders over data sets on servers: shared by processes that are killed, by data sets and addresses, and on disks that fill up."""
+"""The cache of loaders over data sets on servers: shared by processes that are killed, by data sets and
+addresses, and on disks that fill up."""
 
 import json
 import os
@@ -11,7 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from remote_loading import EPOCHS, PATIENCE, LoadingCase
-from shardify_support import SMALL, environment, main, run, shardify, make_images
+from shardify_support import SMALL, environment, main, make_images, run, shardify
 
 NOBODY = 65534
 
@@ -178,7 +179,7 @@ class Shared(LoadingCase):
                 os.chmod(cache, 0o555) if len(server.requests) >= after else None
             )
             words = [EPOCHS, self.url(server), "windowed", 2, cache, 0]
-            for turn in range(2):
+            for _ in range(2):
                 result = run(
                     [str(word) for word in words],
                     env=environment(**PATIENCE, TMPDIR=str(self.temporary)),

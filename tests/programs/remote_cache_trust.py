@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What a cache of data sets on servers trusts: files that are lost or changed under a run, files and proofs of other users, and locks."""
+"""What a cache of data sets on servers trusts: files that are lost or changed under a run,
+files and proofs of other users, and locks."""
 
 import json
 import os
@@ -52,10 +53,11 @@ class Later(CacheCase):
     """Runs that find some shards in the cache."""
 
     def stepped(self, path, cache="-", damage=None):
-        """The digest of an epoch in batches of 1. In the middle, when no batch is being made, `damage` is called."""
+        """The digest of an epoch in batches of 1. In the middle,
+        when no batch is being made, `damage` is called."""
         words = [EPOCHS, path, "windowed", 1, cache, self.size // 2, "-", 4 * self.largest, 0, 1, "step"]
         environ = environment(**PATIENCE, TMPDIR=str(self.temporary))
-        errors = open(self.path / "errors", "w+")
+        errors = open(self.path / "errors", "w+")  # noqa: SIM115  closed when the test ends
         self.addCleanup(errors.close)
         with subprocess.Popen(
             [str(word) for word in words],
@@ -189,7 +191,8 @@ class Others(CacheCase):
         self.assertEqual([epoch["digest"] for epoch in found], here)
         self.assertIn("another user", result.err)
         self.assertEqual(sorted(os.listdir(cache)), before)
-        # Through the transit area, once in an epoch (and the first ones of the next epoch), and not for the cache too.
+        # Through the transit area, once in an epoch (and the first ones of the next epoch),
+        # and not for the cache too.
         bodies = self.bodies(server)
         self.assertLessEqual(sum(bodies.values()), 4 * len(damaged) + 4)
         self.assertEqual(sum(1 for count in bodies.values() if count > 0), len(damaged))

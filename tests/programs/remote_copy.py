@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""shardctl copy: what arrives is what was sent, whatever servers, disks, kills and other copies do; and nothing is ever overwritten."""
+"""shardctl copy: what arrives is what was sent, whatever servers, disks, kills and other copies do;
+and nothing is ever overwritten."""
 
 import json
 import os
@@ -167,8 +168,11 @@ class Upload(CopyCase):
 
     def test_kills(self):
         chance = random.Random(7)
-        delay = lambda method, *_: "slow:0.05" if method == "PUT" else None
-        for stores in range(3):
+
+        def delay(method, *_):
+            return "slow:0.05" if method == "PUT" else None
+
+        for _ in range(3):
             store = self.store(delay)
             for _ in range(6):
                 process = self.start(self.data, self.address, **store.environment)
@@ -436,12 +440,14 @@ class Upload(CopyCase):
 
     @unittest.skipUnless(
         Swift.available(),
-        "OpenStack Swift is not installed (Debian: swift-proxy, swift-account, swift-container, swift-object)",
+        "OpenStack Swift is not installed (Debian: swift-proxy, swift-account, swift-container, "
+        "swift-object)",
     )
     def test_swift(self):
         try:
             swift = Swift(self.path / "swift", lambda environment: make_bucket("bucket", environment))
-        except RuntimeError as error:  # its servers need a file system with extended attributes, and the modules that Debian has for them
+        # its servers need a file system with extended attributes, and the modules that Debian has for them
+        except RuntimeError as error:
             self.skipTest(f"OpenStack Swift does not start: {error}")
         with swift:
             chance = random.Random(3)

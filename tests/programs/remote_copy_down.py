@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""shardctl copy to a folder: what arrives is what the folder or server has, and goes on where it was stopped."""
+"""shardctl copy to a folder: what arrives is what the folder or server has,
+and goes on where it was stopped."""
 
 import json
 import os
@@ -55,7 +56,9 @@ class Download(CopyCase):
         self.check()
 
     def test_a_table_that_claims_more_than_there_can_be_takes_no_memory(self):
-        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+        def limit():
+            return resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+
         for claim in 1 << 60, 1 << 40, (1 << 63) - 1:
             server = self.serve(
                 lambda path, *_, claim=claim: f"claim:{claim}" if path.endswith("inputs.csv") else None
@@ -234,7 +237,8 @@ class DownloadFromStore(CopyCase):
         )
         said = self.fetch().err
         self.assertIn(
-            'has inputs.csv is not known, so it is not copied: access to "s3://bucket/sets/inputs.csv" is refused',
+            'has inputs.csv is not known, so it is not copied: access to "s3://bucket/sets/inputs.csv" is '
+            "refused",
             said,
         )
         self.assertEqual(

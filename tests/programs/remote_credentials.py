@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Keys for S3: where they are looked for and in which order, that they are renewed in mid-run, and that services that misbehave end in bounded time."""
+"""Keys for S3: where they are looked for and in which order, that they are renewed in mid-run, and that
+services that misbehave end in bounded time."""
 
 import datetime
 import http.server
@@ -7,7 +8,6 @@ import json
 import socket
 import threading
 import time
-import unittest
 from urllib.parse import parse_qs
 
 from remote_servers import HostileServer
@@ -19,9 +19,11 @@ TOKEN = "webtoken"
 
 
 class KeyServices:
-    """The metadata service, a container's service and STS on one port. Keys are KEY1, KEY2, ... which live for `life` seconds.
+    """The metadata service, a container's service and STS on one port.
+    Keys are KEY1, KEY2, ... which live for `life` seconds.
 
-    `act`: "" or status:NNN, hang, redirect:URL, and whatever else is the body of the answer that has the keys.
+    `act`: "" or status:NNN, hang, redirect:URL, and whatever else is the body of the
+    answer that has the keys.
     """
 
     def __init__(self, life=3600, act=""):
@@ -150,10 +152,9 @@ class KeyCase(ServerCase):
         return services
 
     def verify(self, **variables):
-        plain = {
-            name: ""
-            for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_ENDPOINT_URL_S3")
-        }
+        plain = dict.fromkeys(
+            ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_ENDPOINT_URL_S3"), ""
+        )
         plain.update(HOME=str(self.path), SHARD_HTTP_PATIENCE="6", AWS_ENDPOINT_URL=self.store.url)
         result = timed_run(
             [SHARDCTL, "verify", "s3://x/y"], timeout=100, env=environment(**{**plain, **variables})
@@ -286,9 +287,11 @@ class Sources(KeyCase):
             return f"aws_access_key_id = {name}\naws_secret_access_key = {SECRET}\n"
 
         config = (
-            f"[default]\n{keys('DEFAULT')}\n[profile other] # a remark\n{keys('OTHER')}\n[profile   blanks]\n{keys('BLANKS')}\n"
-            f"[profile \"two words\"]\n{keys('TWO')}\n[profile 'it is']\n{keys('SINGLE')}\n[profile colon]\nAWS_Access_Key_ID: COLON\n"
-            f'aws_secret_access_key: {SECRET}\n[profile  "quo\\"te"]\n  {keys("QUOTE").replace(chr(10), chr(10) + "  ")}\n'
+            f"[default]\n{keys('DEFAULT')}\n[profile other] # a remark\n{keys('OTHER')}\n"
+            f"[profile   blanks]\n{keys('BLANKS')}\n"
+            f"[profile \"two words\"]\n{keys('TWO')}\n[profile 'it is']\n{keys('SINGLE')}\n"
+            f"[profile colon]\nAWS_Access_Key_ID: COLON\naws_secret_access_key: {SECRET}\n"
+            f'[profile  "quo\\"te"]\n  {keys("QUOTE").replace(chr(10), chr(10) + "  ")}\n'
         )
         for name, key in (
             ("default", "DEFAULT"),
@@ -332,7 +335,8 @@ class Sources(KeyCase):
         dead = "http://127.0.0.1:1"
         services = f"[services here]\ns3 =\n  endpoint_url = {url}\nsts =\n  endpoint_url = {dead}\n"
         for text in (
-            f"[profile me]\n{keys}endpoint_url = {url}\ndynamodb =\n  endpoint_url = {dead}\n",  # that of another service
+            # that of another service
+            f"[profile me]\n{keys}endpoint_url = {url}\ndynamodb =\n  endpoint_url = {dead}\n",
             f"[profile me]\ndynamodb =\n  endpoint_url = {dead}\nendpoint_url = {url}\n{keys}",
             f"[profile me]\n{keys}services = here\nendpoint_url = {dead}\n{services}",
         ):
@@ -353,8 +357,10 @@ class Sources(KeyCase):
     def test_sts_of_the_services_of_a_profile(self):
         services = self.services()
         text = (
-            f"[profile pod]\nrole_arn = arn:aws:iam::1:role/a b&c\nweb_identity_token_file = {self.token}\nservices = mine\n"
-            f"[services mine]\nsts =\n  endpoint_url = {services.url}\ns3 =\n  endpoint_url = {self.store.url}\n"
+            "[profile pod]\nrole_arn = arn:aws:iam::1:role/a b&c\nweb_identity_token_file = "
+            f"{self.token}\nservices = mine\n"
+            f"[services mine]\nsts =\n  endpoint_url = {services.url}\ns3 =\n  endpoint_url = "
+            f"{self.store.url}\n"
         )
         self.assert_code(self.profile(text, AWS_PROFILE="pod", AWS_ENDPOINT_URL="")(), 0)
         self.assertEqual([command for command, *_ in services.requests], ["POST"])

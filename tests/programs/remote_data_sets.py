@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Data sets on servers: what shardctl reads there is what is in the folder, and no misbehaviour of a server becomes data or a hang."""
+"""Data sets on servers: what shardctl reads there is what is in the folder,
+and no misbehaviour of a server becomes data or a hang."""
 
 import os
 import shutil
@@ -9,7 +10,7 @@ from urllib.parse import quote
 
 from remote_servers import S3, HostileServer, Nginx, make_certificate
 from remote_support import ServerCase
-from shardify_support import SMALL, SHARDCTL, environment, main, run, shardctl
+from shardify_support import SHARDCTL, SMALL, environment, main, run, shardctl
 
 # The long form: SHARD_OUTAGE=20.
 OUTAGE_SECONDS = float(os.environ.get("SHARD_OUTAGE", "5"))
@@ -132,7 +133,8 @@ class Packed(Reading):
 
 
 class Misbehaviour(RemoteCase):
-    """Each of these either ends well or with an error that names the object; wrong bytes are never accepted."""
+    """Each of these either ends well or with an error that names the object;
+    wrong bytes are never accepted."""
 
     def verify(self, behave, **variables):
         server = self.serve(behave)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""shardify reads archives and listed images from servers: the shards are those of local files, nothing is fetched twice, and no server makes a hang."""
+"""shardify reads archives and listed images from servers: the shards are those of local files, nothing is
+fetched twice, and no server makes a hang."""
 
 import io
 import random
@@ -234,7 +235,8 @@ class Misbehaviour(InputCase):
         self.class_tar(shuffled=True)
 
     def both(self, test, behave=None, name=""):
-        """Calls test(server, IMAGES, OUT) for the archive and the list of a server that misbehaves, at the same time."""
+        """Calls test(server, IMAGES, OUT) for the archive and the list of a server that misbehaves,
+        at the same time."""
 
         def one(kind):
             server = self.serve(behave)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Data sets over lines with latency, a bounded rate, bits that flip (tcp_link.cpp) and packets that are lost (ip_link.cpp): what arrives is right, and not
-much later than it could.
+"""Data sets over lines with latency, a bounded rate, bits that flip (tcp_link.cpp) and packets that are lost
+(ip_link.cpp): what arrives is right, and not much later than it could.
 
-Without arguments as a test, in a short form. `remote_lines.py --samples 1000000 --flip-every 10000000` is the long one: an epoch of that many samples.
+Without arguments as a test, in a short form. `remote_lines.py --samples 1000000 --flip-every 10000000` is the
+long one: an epoch of that many samples.
 """
 
 import json
@@ -78,10 +79,12 @@ class Lines(RemoteCase):
             count, flipped = link.end()
             flips += flipped
             print(
-                f"{self.SAMPLES} samples, {count} bytes, {flipped} of them changed: exit {result.code} {result.err.strip()}",
+                f"{self.SAMPLES} samples, {count} bytes, {flipped} of them changed: "
+                f"exit {result.code} {result.err.strip()}",
                 file=sys.stderr,
             )
-            # A bit of an answer's head can be one that makes it an answer about another object: that is an error, and not wrong data.
+            # A bit of an answer's head can be one that makes it an answer about another object:
+            # that is an error, and not wrong data.
             if result.code == 0:
                 self.assertEqual(json.loads(result.out)["digest"], here)
                 right += 1

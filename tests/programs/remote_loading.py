@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Loaders over data sets on servers: the same batches as from the folder, by range, through the cache and through the transit area."""
+"""Loaders over data sets on servers: the same batches as from the folder, by range,
+through the cache and through the transit area."""
 
 import json
 import os
@@ -176,10 +177,19 @@ class Requests(LoadingCase):
             self.assertLessEqual(max(bodies.values()), 2)
 
     def in_step(self, path, world, cache="-", cache_bytes=0, transit_bytes=0):
-        """The digests of one epoch of ranks that go from batch to batch together, as in a training. Batches of 1."""
+        """The digests of one epoch of ranks that go from batch to batch together,
+        as in a training. Batches of 1."""
         words = [EPOCHS, path, "windowed", 1, cache, cache_bytes, "-", transit_bytes]
-        ranks = [subprocess.Popen([*map(str, words), str(rank), str(world), "step"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                  env=environment(**PATIENCE, TMPDIR=str(self.temporary))) for rank in range(world)]  # fmt: skip
+        ranks = [
+            subprocess.Popen(
+                [*map(str, words), str(rank), str(world), "step"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env=environment(**PATIENCE, TMPDIR=str(self.temporary)),
+            )
+            for rank in range(world)
+        ]
         lines = [rank.stdout.readline() for rank in ranks]
         while all(line == "\n" for line in lines):
             for rank in ranks:

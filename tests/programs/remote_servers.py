@@ -1,4 +1,5 @@
-"""Servers on the loopback interface for tests of data sets on servers. Each is started by a test and stopped when the test ends."""
+"""Servers on the loopback interface for tests of data sets on servers.
+Each is started by a test and stopped when the test ends."""
 
 import functools
 import hashlib
@@ -22,8 +23,8 @@ os.environ["no_proxy"] = os.environ["NO_PROXY"] = (
 
 
 def free_port():
-    """For a server that takes no socket. Below the ports that the kernel gives to connections and to servers of other tests, which would take it before
-    the server has started."""
+    """For a server that takes no socket. Below the ports that the kernel gives to connections and to servers
+    of other tests, which would take it before the server has started."""
     ports = random.SystemRandom()
     while True:
         port = ports.randrange(10_000, 32_768)
@@ -51,10 +52,11 @@ class Hold:
 
 
 class HostileServer:
-    """Serves a folder by ranges, with `tls` (certificate, key) by https, and misbehaves as `behave(path, begin, end, count)` says, which returns
-    a word or None:
+    """Serves a folder by ranges, with `tls` (certificate, key) by https, and misbehaves as `behave(path,
+    begin, end, count)` says, which returns a word or None:
 
-    status:NNN  lie:length  lie:range  lie:size  claim:BYTES  whole  flip  cut:N  stall  etag  redirect:URL  more  drip
+    status:NNN  lie:length  lie:range  lie:size  claim:BYTES  whole  flip  cut:N  stall  etag
+    redirect:URL  more  drip
     """
 
     def __init__(self, folder, behave=None, check=None, tls=None):
@@ -93,7 +95,8 @@ class HostileServer:
         if tls:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(*tls)
-            # Without the handshake, which would wait in the thread that accepts: it comes with the first bytes.
+            # Without the handshake, which would wait in the thread that accepts:
+            # it comes with the first bytes.
             self.httpd.socket = context.wrap_socket(
                 self.httpd.socket, server_side=True, do_handshake_on_connect=False
             )
@@ -200,8 +203,8 @@ http {{
 
 
 class Nginx:
-    """nginx over a folder; with `tls` (certificate, key) by https. None of it needs root. `available()` says whether it is installed. `there`: a host of
-    Hosts, on which it runs."""
+    """nginx over a folder; with `tls` (certificate, key) by https. None of it needs root. `available()` says
+    whether it is installed. `there`: a host of Hosts, on which it runs."""
 
     @staticmethod
     def available():
@@ -256,7 +259,8 @@ class Nginx:
 
 
 class S3:
-    """rclone serve s3 over a folder whose folders are buckets: it checks signatures. With `tls` (certificate, key) by https."""
+    """rclone serve s3 over a folder whose folders are buckets: it checks signatures.
+    With `tls` (certificate, key) by https."""
 
     KEY, SECRET = "KEYID", "topsecret0"
 
@@ -336,7 +340,8 @@ class Moto:
 
 
 class Link:
-    """tcp_link (tcp_link.cpp) before a server: its latency, rate and flipped bits. `url` is that of the server through the line."""
+    """tcp_link (tcp_link.cpp) before a server: its latency, rate and flipped bits.
+    `url` is that of the server through the line."""
 
     def __init__(self, program, url, **options):
         words = [f"{name}={value}" for name, value in options.items()]
@@ -365,7 +370,8 @@ class Link:
 
 
 class Hosts:
-    """Two hosts and a line between them (ip_link.cpp): `near` and `far` are the address of each, and what a command begins with that runs there."""
+    """Two hosts and a line between them (ip_link.cpp): `near` and `far` are the address of each,
+    and what a command begins with that runs there."""
 
     @staticmethod
     def available(program):
@@ -451,9 +457,10 @@ def make_certificate(folder, name="IP:127.0.0.1"):
     """An authority of its own and a certificate for `name`: (authority, certificate, key)."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    run = lambda *command: subprocess.run(
-        ["openssl", *map(str, command)], check=True, capture_output=True, timeout=60
-    )
+
+    def run(*command):
+        return subprocess.run(["openssl", *map(str, command)], check=True, capture_output=True, timeout=60)
+
     ca, ca_key, key, request, certificate, names = (
         folder / name for name in ("ca.pem", "ca.key", "key", "csr", "cert.pem", "names")
     )

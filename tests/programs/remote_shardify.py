@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""shardify IMAGES s3://BUCKET/PREFIX: the same bytes as in a folder, whatever is killed or fails; few of them on the local disk at a time."""
+"""shardify IMAGES s3://BUCKET/PREFIX: the same bytes as in a folder, whatever is killed or fails;
+few of them on the local disk at a time."""
 
 import json
 import os
@@ -10,7 +11,6 @@ import signal
 import subprocess
 import time
 import unittest
-from pathlib import Path
 
 from remote_copy import files_of
 from remote_servers import S3, Hold
@@ -48,8 +48,8 @@ class IntoStore(ServerCase):
 
     @staticmethod
     def after_shard(count, sent, act):
-        """What a store does: act() when a shard is sent after `count` others. `sent` becomes their keys in the order in which they came, which need
-        not be that of their numbers."""
+        """What a store does: act() when a shard is sent after `count` others. `sent` becomes their keys in
+        the order in which they came, which need not be that of their numbers."""
 
         def behave(method, key, query, _):
             if method != "PUT" or not key.endswith(".safetensors"):
@@ -113,7 +113,8 @@ class IntoStore(ServerCase):
         for option in ("--overwrite", "--refresh", "use --append", "another folder"):
             self.assertNotIn(option, result.err)
         advice = re.search(
-            r'choose another prefix, or remove what is at "(.*?)" and the folder "(.*?)", and convert all of it',
+            r'choose another prefix, or remove what is at "(.*?)" and the folder "(.*?)", '
+            r"and convert all of it",
             result.err,
         )
         self.assertEqual(advice[1], ADDRESS)

@@ -1,4 +1,5 @@
-"""A server with the interface of S3 for writing, on the loopback interface, which keeps everything in memory and misbehaves as a test says."""
+"""A server with the interface of S3 for writing, on the loopback interface,
+which keeps everything in memory and misbehaves as a test says."""
 
 import base64
 import hashlib
@@ -16,11 +17,14 @@ def etag_of(data):
 
 
 class HostileStore:
-    """`behave(method, key, query, count)` returns a word or None; count: of such requests (method, key, part) so far.
+    """`behave(method, key, query, count)` returns a word or None;
+    count: of such requests (method, key, part) so far.
 
-    status:NNN  status:NNN:CODE (of the error)  cut:N (reads N bytes of the body, then closes)  drop (does what it should, then closes)  etag  encrypted  error200  stall  slow:SECONDS
+    status:NNN  status:NNN:CODE (of the error)  cut:N (reads N bytes of the body, then closes)
+    drop (does what it should, then closes)  etag  encrypted  error200  stall  slow:SECONDS
 
-    It refuses bodies that do not have the digests in their headers, as Amazon does. `conditions`: what If-None-Match means: "yes", "ignored", "refused".
+    It refuses bodies that do not have the digests in their headers, as Amazon does. `conditions`: what
+    If-None-Match means: "yes", "ignored", "refused".
     """
 
     def __init__(self, buckets=("bucket",), behave=None, conditions="yes"):
@@ -87,7 +91,8 @@ class HostileStore:
             self.objects.pop((bucket, key), None)
 
     def replace(self, key, bucket="bucket"):
-        """As another writer would, where the store lets it: other bytes, as many as before, and with the digest of another head."""
+        """As another writer would, where the store lets it: other bytes, as many as before,
+        and with the digest of another head."""
         with self.lock:
             data, _ = self.objects[bucket, key]
             at = data.index(b'"head_digest":"') + 15
@@ -246,7 +251,8 @@ class HostileStore:
         keys = [key for key in keys if key > query.get("continuation-token", "")]
         xml = "".join(f"<Contents><Key>{escape(key)}</Key></Contents>" for key in keys[: self.page])
         if len(keys) > self.page:
-            xml += f"<IsTruncated>true</IsTruncated><NextContinuationToken>{escape(keys[self.page - 1])}</NextContinuationToken>"
+            last = escape(keys[self.page - 1])
+            xml += f"<IsTruncated>true</IsTruncated><NextContinuationToken>{last}</NextContinuationToken>"
         return f"<R>{xml}</R>".encode()
 
     def read(self, method, place, headers):

@@ -1,4 +1,5 @@
-"""What tests of data sets on servers share: data sets that are converted once, and calls that wait for servers at the same time."""
+"""What tests of data sets on servers share: data sets that are converted once,
+and calls that wait for servers at the same time."""
 
 import atexit
 import functools
@@ -34,7 +35,8 @@ class ServerCase(TestCase):
             self.skipTest("this build has no libcurl")
 
     def make_data(self, folder, options, each=6):
-        """What shardify makes of make_images(each=each) with these options, as files that may be changed. Only the first such call converts."""
+        """What shardify makes of make_images(each=each) with these options, as files that may be changed.
+        Only the first such call converts."""
         shutil.copytree(converted(tuple(options), each), folder)
         return folder
 

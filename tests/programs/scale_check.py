@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
-"""Memory and start of shardify with many inputs. Not a test of CTest: it takes minutes, and disk for 200,000 names.
+"""Memory and start of shardify with many inputs. Not a test of CTest: it takes minutes,
+and disk for 200,000 names.
 
-    tests/programs/scale_check.py PHOTOS [--bin build/release/bin] [--counts 2000,200000] [--work FOLDER] [-- further options]
+    tests/programs/scale_check.py PHOTOS [--bin build/release/bin] [--counts 2000,200000] [--work FOLDER]
+        [-- further options]
 
-PHOTOS is a folder of some photos (its folders are the classes); it is copied to WORK once. For each count a folder of hard links
-to the copies is made and converted with --resize 32 --crop 32 --fast-decode (many images in a short time). Printed are
+PHOTOS is a folder of some photos (its folders are the classes); it is copied to WORK once. For each count a
+folder of hard links to the copies is made and converted with --resize 32 --crop 32 --fast-decode (many images
+in a short time). Printed are
 
-    inputs, samples, shards, seconds from the start to the first decode, images/s, CPU seconds, peak resident memory
+    inputs, samples, shards, seconds from the start to the first decode, images/s, CPU seconds,
+    peak resident memory
 
-The exit code is 1 when the peak is above 256 MiB plus two shards in flight, when a larger count needs over 16 MiB more than the
-smallest, apart from 200 bytes for each further input (its name, its label), or when up to 200,000 inputs take 2 s or more to the first decode (the links have
-just been made: the file system is warm).
+The exit code is 1 when the peak is above 256 MiB plus two shards in flight, when a larger count needs over 16
+MiB more than the smallest, apart from 200 bytes for each further input (its name, its label), or when up to
+200,000 inputs take 2 s or more to the first decode (the links have just been made: the file system is warm).
 """
 
 import argparse
@@ -40,7 +44,8 @@ def make_links(photos, folder, count):
 
 
 def peak_of(command):
-    """Runs a command in a child of its own, so that ru_maxrss is that of the command alone. Returns (stdout, bytes, seconds of CPU)."""
+    """Runs a command in a child of its own, so that ru_maxrss is that of the command alone.
+    Returns (stdout, bytes, seconds of CPU)."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -92,7 +97,8 @@ def measure(arguments, work, photos, count, failed):
     shutil.rmtree(work / "out")
     shutil.rmtree(images)
     print(
-        f"{count:8} {run['samples']:8} {run['shards']:6} {run['scan_seconds']:8.3f} {run['images_per_second']:9.0f} {cpu:7.1f} "
+        f"{count:8} {run['samples']:8} {run['shards']:6} {run['scan_seconds']:8.3f} "
+        f"{run['images_per_second']:9.0f} {cpu:7.1f} "
         f"{peak / MIB:9.1f}",
         flush=True,
     )
@@ -123,7 +129,8 @@ def main():
         photos = work / "photos"
         shutil.copytree(arguments.photos, photos)
         print(
-            f"{'inputs':>8} {'samples':>8} {'shards':>6} {'start s':>8} {'images/s':>9} {'CPU s':>7} {'peak MiB':>9}"
+            f"{'inputs':>8} {'samples':>8} {'shards':>6} {'start s':>8} {'images/s':>9} {'CPU s':>7} "
+            f"{'peak MiB':>9}"
         )
         counts = [int(count) for count in arguments.counts.split(",")]
         peaks = [measure(arguments, work, photos, count, failed) for count in counts]

@@ -8,8 +8,22 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from shardify_support import SMALL, TestCase, digests, info, keys_of, labels_of, main, png, rejects, shardctl
-from shardify_support import shardify, shards, stored_samples, write
+from shardify_support import (
+    SMALL,
+    TestCase,
+    digests,
+    info,
+    keys_of,
+    labels_of,
+    main,
+    png,
+    rejects,
+    shardctl,
+    shardify,
+    shards,
+    stored_samples,
+    write,
+)
 
 
 class JoinCase(TestCase):

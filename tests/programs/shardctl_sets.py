@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""shardctl export --format tar (shardify gives the same data set back) and compare of two data sets, columns too."""
+"""shardctl export --format tar (shardify gives the same data set back)
+and compare of two data sets, columns too."""
 
 import json
 import tarfile

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""shardctl verify covers rejects.csv and inputs.csv: of new data sets, and of those that were joined, appended to, refreshed, repacked and copied."""
+"""shardctl verify covers rejects.csv and inputs.csv: of new data sets, and of those that were joined,
+appended to, refreshed, repacked and copied."""
 
 import json
 import os
@@ -24,7 +25,7 @@ class Tables(TestCase):
         """Every changed byte, cut and extension is found, and named by its file."""
         self.verify(folder, 0)
         checks = json.loads(shardctl("verify", "--json", folder).out)["tables"]
-        self.assertEqual(checks, {name: "digest" for name in tables})
+        self.assertEqual(checks, dict.fromkeys(tables, "digest"))
         for name in tables:
             path = folder / name
             whole = path.read_bytes()

@@ -59,7 +59,8 @@ class Look(TestCase):
                     depth=16,
                 ),
             )
-        # A box of class 0 from 16, 5 to 30, 25 with a visible keypoint at 35, 35, and one that is not labelled.
+        # A box of class 0 from 16, 5 to 30, 25 with a visible keypoint at 35, 35,
+        # and one that is not labelled.
         write(boxes / "0.txt", b"0 0.575 0.375 0.35 0.5 0.8875 0.8875 2 0.1 0.9 0\n")
         write(boxes / "1.txt", b"")
         self.convert = [
@@ -154,7 +155,10 @@ class Look(TestCase):
 
     def test_targets_follow_the_views_of_training(self):
         images, masks, boxes = (self.path / f"{name}-2" for name in ("images", "masks", "boxes"))
-        inside = lambda x, y: 12 <= x < 28 and 8 <= y < 30
+
+        def inside(x, y):
+            return 12 <= x < 28 and 8 <= y < 30
+
         write(
             images / "0.png",
             png_of(
@@ -197,7 +201,10 @@ class Look(TestCase):
             for view in range(1, 1 + views):
                 top = 4 + view * (SIDE + 16)
                 spots = [(x, y) for x in range(SIDE) for y in range(SIDE)]
-                at = lambda tile, x, y: tile[4 + x, top + y]
+
+                def at(tile, x, y):
+                    return tile[4 + x, top + y]
+
                 covered = {(x, y) for x, y in spots if at(masked, x, y) != at(plain, x, y)}
                 framed_at = {(x, y) for x, y in spots if at(framed, x, y) != at(plain, x, y)}
                 if (

@@ -18,8 +18,12 @@ from shardify_support import (
     png,
     rejects,
     run,
+    shardctl,
+    shardify,
+    shards,
+    state,
+    write,
 )
-from shardify_support import shardctl, shardify, shards, state, write
 
 
 class AppendCase(TestCase):
@@ -164,7 +168,8 @@ class Append(AppendCase):
         )
 
     def test_a_reader_that_has_the_data_set_open_and_one_that_opens_it(self):
-        # A descriptor of the folder, as a reader keeps it: it finds what it has read about, and the new files as well.
+        # A descriptor of the folder, as a reader keeps it: it finds what it has read about,
+        # and the new files as well.
         folder = os.open(self.out, os.O_RDONLY)
         before = info(self.out)
         self.assert_code(self.append(), 1)
@@ -283,7 +288,7 @@ class Refused(AppendCase):
     def test_none_of_the_images_can_be_stored(self):
         bad = self.path / "bad"
         write(bad / "ant" / "x.png", b"no picture")
-        before = {name: digest for name, digest in digests(self.out).items()}
+        before = dict(digests(self.out).items())
         self.assert_refused(self.append(images=bad), "none of the 1 inputs could be stored")
         self.assertEqual(
             {name: digest for name, digest in digests(self.out).items() if not name.startswith(b".")}, before

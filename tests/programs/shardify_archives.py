@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""shardify on tar archives: the same bytes as from the unpacked folder, WebDatasets, tars in a tar, and damaged ones."""
+"""shardify on tar archives: the same bytes as from the unpacked folder, WebDatasets,
+tars in a tar, and damaged ones."""
 
 import io
 import json
@@ -9,11 +10,11 @@ import struct
 import tarfile
 
 from shardify_support import (
+    SHARDIFY,
     SMALL,
     TestCase,
     all_keys,
     digests,
-    info,
     keys_of,
     main,
     make_images,
@@ -22,8 +23,10 @@ from shardify_support import (
     rejects,
     run,
     shardctl,
+    shardify,
+    shards,
+    write,
 )
-from shardify_support import shardify, shards, write, SHARDIFY
 
 
 def add(archive, name, data, **more):

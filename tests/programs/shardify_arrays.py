@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""shardify on arrays: .npy, .npz, IDX, CIFAR's binary files. Samples are those of the same pixels as PNG; damaged files are refused."""
+"""shardify on arrays: .npy, .npz, IDX, CIFAR's binary files. Samples are those of the same pixels as PNG;
+damaged files are refused."""
 
 import gzip
 import json

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""shardify --yolo and --voc: boxes and keypoints from a file for each image, in the pixels of the stored samples, and files that are not in
-order."""
+"""shardify --yolo and --voc: boxes and keypoints from a file for each image, in the pixels of the stored
+samples, and files that are not in order."""
 
 import json
 import os
 import random
-import unittest
 
-from shardify_coco import CROP, RESIZE, SHOWN, columns_of, geometry
+from shardify_coco import CROP, SHOWN, columns_of, geometry
 from shardify_support import TestCase, all_keys, digests, info, main, png, rejects, shardctl, shardify, write
 
 SIZES = [(48, 40), (40, 48), (64, 64), (100, 33)]  # width, height
@@ -252,7 +251,8 @@ class Voc(BoxCase):
         )
 
     def test_boxes_count_pixels_from_1_and_names_are_sorted(self):
-        part = "<part><name>head</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>2</xmax><ymax>2</ymax></bndbox></part>"
+        box = "<bndbox><xmin>1</xmin><ymin>1</ymin><xmax>2</xmax><ymax>2</ymax></bndbox>"
+        part = f"<part><name>head</name>{box}</part>"
         self.label(
             0,
             voc(

@@ -17,8 +17,11 @@ from shardify_support import (
     need,
     png,
     run,
+    shardctl,
+    shardify,
+    state,
+    write,
 )
-from shardify_support import shardctl, shardify, state, write
 
 
 class SameBytes(TestCase):

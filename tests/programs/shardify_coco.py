@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""shardify --coco: boxes, keypoints and captions in the pixels of the stored samples, and files of annotations that are not in order."""
+"""shardify --coco: boxes, keypoints and captions in the pixels of the stored samples,
+and files of annotations that are not in order."""
 
 import json
 import math
@@ -10,6 +11,7 @@ from collections import defaultdict
 
 from shardify_support import (
     SANITIZED,
+    SHARDIFY,
     SMALL,
     TestCase,
     all_keys,
@@ -21,10 +23,12 @@ from shardify_support import (
     read_shard,
     rejects,
     run,
-    SHARDIFY,
     shardctl,
+    shardify,
+    shards,
+    state,
+    write,
 )
-from shardify_support import shardify, shards, state, write
 
 SIZES = [(48, 40), (40, 48), (64, 64), (100, 33)]  # width, height
 RESIZE, CROP = 32, 24
@@ -196,7 +200,8 @@ class Coco(TestCase):
         self.assertEqual(set(columns_of(self.path / "texts")["000.png"]), {"captions"})
 
     def test_what_the_columns_are_is_recorded_and_stays(self):
-        """Boxes and keypoints must move with the pixels: dataset.json says which columns they are, whatever is made of the data set."""
+        """Boxes and keypoints must move with the pixels: dataset.json says which columns they are,
+        whatever is made of the data set."""
         known = {"boxes": "boxes", "keypoints": "keypoints"}
         for i in range(12):
             self.add(i, [0, 0, 30, 30], keypoints=[24, 20, 2])
@@ -266,7 +271,10 @@ class Coco(TestCase):
         for line in (
             "annotations: 1 object\n",
             '10 images without: first "002.png" has no annotation',
-            '2 annotations without their image: first annotation 6 is of "gone.png", which is not among the inputs',
+            (
+                '2 annotations without their image: first annotation 6 is of "gone.png", '
+                "which is not among the inputs"
+            ),
             "1 of unknown categories, left out: annotation 2 is of category 99",
             "2 boxes without area, left out: first annotation 3 ",
         ):
@@ -361,7 +369,10 @@ class Coco(TestCase):
             (json.dumps(no_size), "image 100 has no width and height"),
             (
                 json.dumps(other),
-                'none of its 12 images is among the 12 inputs: its first file_name is "train/000.png", the first input "000.png"',
+                (
+                    'none of its 12 images is among the 12 inputs: its first file_name is "train/000.png", '
+                    'the first input "000.png"'
+                ),
             ),
             (good.replace('"bbox"', '"bbix"'), "none of its annotations has a bbox"),
             (

@@ -8,20 +8,27 @@ import struct
 import unittest
 
 from shardify_support import (
-    SMALL,
     SANITIZED,
+    SHARDIFY,
+    SMALL,
     TestCase,
     all_keys,
     digests,
     huge_png,
     info,
+    long_png,
     main,
     make_images,
     make_photos,
-    long_png,
     need_root,
+    png,
+    rejects,
+    run,
+    shardctl,
+    shardify,
+    stored_samples,
+    write,
 )
-from shardify_support import png, rejects, run, shardctl, shardify, stored_samples, write, SHARDIFY
 
 
 def raw_name(text):
@@ -77,7 +84,8 @@ class BadFiles(TestCase):
 
     @unittest.skipIf(SANITIZED, "the sanitizers' shadow memory does not fit below the limit")
     def test_no_memory_for_one_image_is_its_reject_and_the_run_goes_on(self):
-        # 30 million pixels in a row took more than 1 GB for tables of coefficients once; three rows as stored are 90 MB.
+        # 30 million pixels in a row took more than 1 GB for tables of coefficients once;
+        # three rows as stored are 90 MB.
         write(self.images / "a" / "long.png", long_png(30_000_000))
         write(self.images / "b" / "longer.png", long_png(170_000_000))
 

@@ -20,8 +20,13 @@ from shardify_support import (
     make_images,
     png,
     read_shard,
+    rejects,
+    shardctl,
+    shardify,
+    shards,
+    state,
+    write,
 )
-from shardify_support import rejects, shardctl, shardify, shards, state, write
 
 
 class Folders(TestCase):
@@ -442,7 +447,7 @@ class Columns(TestCase):
         self.assert_code(self.convert(), 0)
         self.assertEqual(digests(self.out), before)
         self.assert_code(self.convert("--jobs", "1", out=self.path / "one"), 0)
-        self.assertEqual({name: digest for name, digest in digests(self.path / "one").items()}, before)
+        self.assertEqual(dict(digests(self.path / "one").items()), before)
 
     def test_labels_may_be_one_of_them(self):
         self.write(label=lambda path: f"class {len(path) % 2 + int(path[2]) % 2}")

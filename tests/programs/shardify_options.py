@@ -20,8 +20,6 @@ from shardify_support import (
     main,
     make_images,
     make_photos,
-)
-from shardify_support import (
     need,
     need_root,
     png,
@@ -326,7 +324,8 @@ class Options(TestCase):
         text = self.assert_code(shardify("--help"), 0).out
         for option in (
             "labels root preset resize crop squash filter dtype layout mean std normalize codec shard-size "
-            "samples-per-shard jobs on-error max-pixels fast-decode dry-run overwrite refresh json quiet config rank "
+            "samples-per-shard jobs on-error max-pixels fast-decode dry-run overwrite refresh json quiet "
+            "config rank "
             "world"
         ).split():
             self.assertIn(f"--{option}", text)
@@ -376,13 +375,19 @@ class Output(TestCase):
             (
                 self.images,
                 [],
-                "100 % of the images are smaller than 256x256 and would be enlarged (6 of 6 that were looked at): --squash 48x40 stores them as they are",
+                (
+                    "100 % of the images are smaller than 256x256 and would be enlarged (6 of 6 that were "
+                    "looked at): --squash 48x40 stores them as they are"
+                ),
             ),
             (self.images, ["--squash", "49x40"], "100 % of the images are smaller than 49x40"),
             (
                 images,
                 [],
-                "5 % of the images are smaller than 256x256 and would be enlarged (1 of 20 that were looked at): smaller values of --resize and --crop",
+                (
+                    "5 % of the images are smaller than 256x256 and would be enlarged (1 of 20 that were "
+                    "looked at): smaller values of --resize and --crop"
+                ),
             ),
             (images, ["--resize", "255", "--crop", "224"], None),
         ):
@@ -570,7 +575,10 @@ class Output(TestCase):
             for photo in list(make_photos(self.path / "photos", 60).rglob("*.jpg")):
                 for i in range(9):
                     os.link(photo, photo.with_name(f"{i}{photo.name}"))
-        command = f"{before}; '{SHARDIFY}' '{self.path}/photos' '{self.out}' --jobs 1 --overwrite --dtype f32 --resize 448 --crop 448"
+        command = (
+            f"{before}; '{SHARDIFY}' '{self.path}/photos' '{self.out}' --jobs 1 --overwrite --dtype "
+            "f32 --resize 448 --crop 448"
+        )
         env = (
             environment(TERM=term)
             if term is not None
@@ -592,7 +600,8 @@ class Output(TestCase):
         for frame in rated:
             self.assertRegex(
                 frame,
-                r"^[0-9.]+ (s|min [0-9]+ s) left, [0-9]+ / 600 images, [0-9]+ images/s, read [0-9.]+ [KM]?i?B/s",
+                r"^[0-9.]+ (s|min [0-9]+ s) left, [0-9]+ / 600 images, [0-9]+ images/s, "
+                r"read [0-9.]+ [KM]?i?B/s",
             )
             self.assertLessEqual(float(re.search(r"([0-9]+) images/s", frame).group(1)), 600 / 0.5)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""shardify --mask-dir and --pair: what is stored of masks and second images, which are rejects, and what several processes, kills and
-changed files make of them."""
+"""shardify --mask-dir and --pair: what is stored of masks and second images, which are rejects, and what
+several processes, kills and changed files make of them."""
 
 import json
 import os
@@ -23,8 +23,12 @@ from shardify_support import (
     read_shard,
     rejects,
     run,
+    shardctl,
+    shardify,
+    shards,
+    state,
+    write,
 )
-from shardify_support import shardctl, shardify, shards, state, write
 
 GRAY, PALETTE, RGB = 0, 3, 2
 RESIZE, CROP = 32, 24
@@ -213,7 +217,8 @@ class Stored(PairCase):
         self.assertEqual(
             rejects(self.out),
             {
-                "stored.png": 'm "stored.png": it has 30x50 pixels, its image 50x30 (upright, as its EXIF data '
+                "stored.png": 'm "stored.png": it has 30x50 pixels, its image 50x30 (upright, '
+                "as its EXIF data "
                 "say: turn this file too)"
             },
         )

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""shardify: what it writes, read by others: numpy at the offset that shardctl prints, and the safetensors package."""
+"""shardify: what it writes, read by others: numpy at the offset that shardctl prints,
+and the safetensors package."""
 
 import json
 import pathlib

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """shardify under a real Slurm: one node on loopback, its daemons started here and ended afterwards.
 
-Needs slurmctld, slurmd, the client programs and munged (Debian: slurmctld slurmd slurm-client munge). Nothing of an installed Slurm's
-configuration, keys, ports or state is used.
+Needs slurmctld, slurmd, the client programs and munged (Debian: slurmctld slurmd slurm-client munge). Nothing
+of an installed Slurm's configuration, keys, ports or state is used.
 """
 
 import os
@@ -128,8 +128,7 @@ class Cluster:
         self.wait(lambda: run(["sinfo", "-h", "-o", "%T"], env=self.env).out.strip() == "idle", "the node")
 
     def spawn(self, *command):
-        log = open(self.folder / f"{Path(command[0]).name}.out", "wb")
-        with log:
+        with open(self.folder / f"{Path(command[0]).name}.out", "wb") as log:
             self.processes.append(
                 subprocess.Popen(command, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
             )

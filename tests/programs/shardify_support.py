@@ -1,6 +1,8 @@
-"""What the tests of shardify as a program share: pictures, runs, and the state of the folder that a run leaves.
+"""What the tests of shardify as a program share: pictures, runs,
+and the state of the folder that a run leaves.
 
-Needs nothing but Python's standard library: PNG files are written here, JPEG files come from `shardbench synth`.
+Needs nothing but Python's standard library: PNG files are written here,
+JPEG files come from `shardbench synth`.
 """
 
 import hashlib
@@ -28,7 +30,7 @@ SKIP_CODE = 77  # CTest shows the test as skipped
 SMALL = ["--resize", "32", "--crop", "32", "--dtype", "u8", "--samples-per-shard", "4", "--quiet"]
 
 
-# --- pictures -------------------------------------------------------------------------------------------------------
+# --- pictures -----------------------------------------------------------------------------------------------
 
 
 def png(seed, width=48, height=40):
@@ -110,7 +112,7 @@ def make_photos(folder, count=6, seed=1):
     return Path(folder)
 
 
-# --- runs -----------------------------------------------------------------------------------------------------------
+# --- runs ---------------------------------------------------------------------------------------------------
 
 # Of launchers and clouds: a test may itself run under one.
 LAUNCHER_VARIABLES = (
@@ -141,7 +143,10 @@ class Result:
         self.err = (run.stderr or b"").decode(errors="surrogateescape")
 
     def __repr__(self):
-        return f"exit {self.code}\n$ {' '.join(map(str, self.command))}\nstdout: {self.out[-3000:]}\nstderr: {self.err[-3000:]}"
+        return (
+            f"exit {self.code}\n$ {' '.join(map(str, self.command))}\n"
+            f"stdout: {self.out[-3000:]}\nstderr: {self.err[-3000:]}"
+        )
 
 
 def run(command, timeout=100, env=None, **options):
@@ -175,7 +180,7 @@ def need_root():
         raise unittest.SkipTest("needs root")
 
 
-# --- what a run leaves ------------------------------------------------------------------------------------------------
+# --- what a run leaves --------------------------------------------------------------------------------------
 
 
 def digests(folder):
@@ -258,7 +263,8 @@ def rejects(out):
 
 
 def state(out):
-    """absent, empty, incomplete, complete or foreign: the rules of the format, told apart without our programs."""
+    """absent, empty, incomplete, complete or foreign: the rules of the format,
+    told apart without our programs."""
     out = Path(out)
     if not out.exists():
         return "absent"
@@ -296,7 +302,8 @@ class TestCase(unittest.TestCase):
         return result
 
     def assert_visible_is_sound(self, out):
-        """Never corrupt: a folder of an allowed state, in it only files of known names, each shard in it whole."""
+        """Never corrupt: a folder of an allowed state, in it only files of known names,
+        each shard in it whole."""
         found = state(out)
         self.assertIn(found, ("absent", "empty", "incomplete", "complete"))
         if found == "absent":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""shardify on images that RGB of 8 bits cannot hold: PNG and TIFF of 16 bits, bands, floats, pages, arrays. Values are compared with numpy,
-and a resize with the exact one in float64."""
+"""shardify on images that RGB of 8 bits cannot hold: PNG and TIFF of 16 bits, bands, floats, pages, arrays.
+Values are compared with numpy, and a resize with the exact one in float64."""
 
 import json
 import struct

@@ -1,4 +1,5 @@
-"""OpenStack Swift with its S3 interface (s3api), on the loopback interface: account, container, object and proxy server, each a process."""
+"""OpenStack Swift with its S3 interface (s3api), on the loopback interface: account, container,
+object and proxy server, each a process."""
 
 import getpass
 import os

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""docs/examples/train: it learns, says where the time goes, and a run that was stopped ends in the same bytes.
+"""docs/examples/train: it learns, says where the time goes,
+and a run that was stopped ends in the same bytes.
 
 How to run it:
     train_example.py Host      on the host

@@ -1,4 +1,5 @@
-"""Files of pictures whose pixels are known, written by their specifications, and what Pillow makes of files."""
+"""Files of pictures whose pixels are known, written by their specifications,
+and what Pillow makes of files."""
 
 import io
 import random
@@ -22,8 +23,8 @@ def need_pillow(least=(0, 0)):
 
 
 def by_pillow(data, orientation=1):
-    """What an image must become, RGB of 8 bits: as stored, and turned as EXIF's orientation says (versions of Pillow differ in which files
-    they turn themselves)."""
+    """What an image must become, RGB of 8 bits: as stored, and turned as EXIF's orientation says (versions of
+    Pillow differ in which files they turn themselves)."""
     image = Image.open(io.BytesIO(data))
     rgb = image.convert("RGB")
     turn = {
@@ -78,7 +79,8 @@ def rows_of(data, count):
 
 
 def page(side, data, bits, photometric, palette=None, more=None):
-    """A page of tiff(). bits: of each sample. data: as the file has it, rows of whole bytes. palette: [(red, green, blue)].
+    """A page of tiff(). bits: of each sample. data: as the file has it, rows of whole bytes.
+    palette: [(red, green, blue)].
     more: {tag: (type, values)}, for instance {254: (4, [1])} for a preview."""
     fields = {
         254: (4, [0]),
@@ -124,7 +126,8 @@ def tiff(*pages, order="<", big=False):
 
 
 def bmp(side, indices, palette, header=40, entry=None, stated=None):
-    """8 bits with a palette. header: 12 (OS/2) or 40 and more. entry: bytes of a colour in the file. stated: the number of colours."""
+    """8 bits with a palette. header: 12 (OS/2) or 40 and more. entry: bytes of a colour in the file.
+    stated: the number of colours."""
     entry = entry or (3 if header == 12 else 4)
     colors = b"".join(bytes(color[::-1]) + bytes(entry - 3) for color in palette)
     rows = b"".join(reversed(rows_of(indices, side)))

@@ -48,7 +48,8 @@ class Arrays(Silence):
         return self.path / name
 
     def parts(self, names, each=2):
-        """Arrays of `each` images; the images and labels that belong to their keys. Labels count in the order of the names."""
+        """Arrays of `each` images; the images and labels that belong to their keys.
+        Labels count in the order of the names."""
         samples, labels = {}, {}
         for i, name in enumerate(names):
             self.npy(f"{name}.npy", images(*range(each * i, each * i + each)))
@@ -57,7 +58,7 @@ class Arrays(Silence):
                 labels[f"{name}.npy/{k:06}"] = 100 + each * i + k
         return samples, labels, self.npy("y.npy", np.arange(100, 100 + each * len(names)))
 
-    # --- the order of positions ------------------------------------------------------------------------------------------
+    # --- the order of positions -----------------------------------------------------------------------------
 
     def test_labels_follow_the_numbers_of_the_pattern(self):
         samples, labels, y = self.parts([f"x{i}" for i in range(12)])
@@ -176,7 +177,7 @@ class Arrays(Silence):
             {"data_batch_1.bin/000000": 8, "data_batch_1.bin/000001": 9},
         )
 
-    # --- .npz -----------------------------------------------------------------------------------------------------------
+    # --- .npz -----------------------------------------------------------------------------------------------
 
     def test_two_members_of_one_name(self):
         import warnings
@@ -239,7 +240,7 @@ class Arrays(Silence):
             {"b.npz/000000": "has no label"},
         )
 
-    # --- headers and sizes ------------------------------------------------------------------------------------------------
+    # --- headers and sizes ----------------------------------------------------------------------------------
 
     def test_two_arrays_in_one_file(self):
         path = write(self.path / "x.npy", npy(images(1, 2)) + npy(images(3)))
@@ -296,7 +297,7 @@ class Arrays(Silence):
             self.out = self.path / f"out{i}"
             self.expect_refused([self.npy("x.npy", images(1).astype(dtype))], "x.npy", "dtype")
 
-    # --- IDX and CIFAR -------------------------------------------------------------------------------------------------
+    # --- IDX and CIFAR --------------------------------------------------------------------------------------
 
     def gray(self, *numbers):
         return np.frombuffer(b"".join(pixels(number)[: SIDE * SIDE] for number in numbers), np.uint8).reshape(

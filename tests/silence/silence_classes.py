@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Nothing wrong in silence: names of classes, lists of classes, train beside val, labels of appended and joined data sets."""
+"""Nothing wrong in silence: names of classes, lists of classes, train beside val,
+labels of appended and joined data sets."""
 
 import io
 import os
@@ -10,7 +11,7 @@ from silence_support import AS_THEY_ARE, Silence, info, main, picture, shardctl,
 
 
 def npy(values):
-    header = "{'descr': '<i8', 'fortran_order': False, 'shape': (%d,), }" % len(values)
+    header = f"{{'descr': '<i8', 'fortran_order': False, 'shape': ({len(values)},), }}"
     header += " " * (63 - (10 + len(header)) % 64) + "\n"
     return (
         b"\x93NUMPY\x01\x00"
@@ -53,7 +54,7 @@ class Classes(Silence):
             self.assertEqual(info(self.path / name)["classes"], classes)
         return self.path / name
 
-    # --- lists of classes -----------------------------------------------------------------------------------------------
+    # --- lists of classes -----------------------------------------------------------------------------------
 
     def test_a_part_without_some_classes_has_the_numbers_of_the_list(self):
         folder = self.images("bee/1.png", "dog/1.png")
@@ -173,7 +174,7 @@ class Classes(Silence):
             {'a, "b"/1.png': 2, "a b/1.png": 1},
         )
 
-    # --- where nothing says a class, or numbers do ----------------------------------------------------------------------
+    # --- where nothing says a class, or numbers do ----------------------------------------------------------
 
     def test_images_without_folders_have_no_class(self):
         self.expect_refused(
@@ -277,7 +278,7 @@ class Classes(Silence):
             {"bee/1.png": 1, "cow/1.png": 2},
         )
 
-    # --- a second run, more images, joined data sets ---------------------------------------------------------------------
+    # --- a second run, more images, joined data sets --------------------------------------------------------
 
     def test_other_classes_are_another_conversion(self):
         folder = self.images("ant/1.png", "bee/1.png")
@@ -371,7 +372,7 @@ class Classes(Silence):
         self.assertIn("numbers for labels", result.err)
         self.assertNotEqual(state(self.out), "complete")
 
-    # --- what lies beside the images ------------------------------------------------------------------------------------
+    # --- what lies beside the images ------------------------------------------------------------------------
 
     def expect_warning(self, folder, labels, *words):
         samples = {key: number for number, key in enumerate(labels)}

@@ -9,7 +9,8 @@ from targets_support import Targets, float_tiff
 
 
 class Coco(Targets):
-    """Six pictures of 32x32; each has the box 2, 3, 12, 18 of category 7 ("dog") unless the test says otherwise."""
+    """Six pictures of 32x32; each has the box 2, 3, 12, 18 of category 7 ("dog")
+    unless the test says otherwise."""
 
     def setUp(self):
         super().setUp()
@@ -123,7 +124,10 @@ class Coco(Targets):
         self.right["0.png"] = [([20, 20, 32, 32], 1, 900, 0)]
         self.stored(
             told=[
-                "1 boxes that reach beyond their image, cut: annotation 1 has a bbox of 30 x 30 pixels at 20, 20 in an image of 32 x 32"
+                (
+                    "1 boxes that reach beyond their image, cut: annotation 1 has a bbox of 30 x 30 pixels "
+                    "at 20, 20 in an image of 32 x 32"
+                )
             ]
         )
 

@@ -40,7 +40,7 @@ class Csv(Silence):
                 self.out = self.path / f"out{number}"
                 yield case
 
-    # --- one oddity in a column of whole numbers ---------------------------------------------------------------------------
+    # --- one oddity in a column of whole numbers ------------------------------------------------------------
 
     def test_whole_numbers_in_no_order(self):
         self.stored([10, 9, 2, 1, 11, 0], [10, 9, 2, 1, 11, 0])
@@ -135,7 +135,7 @@ class Csv(Silence):
     def test_quoted_numbers(self):
         self.stored(['"10"', '"9"', "2", '" 1"', '"11 "', "0"], [10, 9, 2, 1, 11, 0])
 
-    # --- other columns of labels -------------------------------------------------------------------------------------
+    # --- other columns of labels ----------------------------------------------------------------------------
 
     def test_names_with_blanks_around_them_are_one_class(self):
         self.stored(["dog", " dog", "cat ", "cat", "\tdog", "cat"], [1, 1, 0, 0, 1, 0])
@@ -201,7 +201,7 @@ class Csv(Silence):
             header="path,weight,label\n",
         )
 
-    # --- the file ------------------------------------------------------------------------------------------------------
+    # --- the file -------------------------------------------------------------------------------------------
 
     def test_two_columns_of_one_name(self):
         rows = [f"{i},{i}.5,{i + 10}" for i in range(6)]
@@ -302,7 +302,7 @@ class Csv(Silence):
             {"5.png": "has no label in l.csv"},
         )
 
-    # --- columns -----------------------------------------------------------------------------------------------------
+    # --- columns --------------------------------------------------------------------------------------------
 
     def test_odd_cells_of_columns(self):
         for odd, kind, why in self.cases(

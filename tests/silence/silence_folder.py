@@ -236,7 +236,8 @@ class Contents(Silence):
         return write(self.path / "in" / name, data)
 
     def expect_one(self, data, expected, *arguments, name="x.png"):
-        """The file beside a plain picture. expected: its pixels, or a piece of the reason why it is a reject."""
+        """The file beside a plain picture. expected: its pixels,
+        or a piece of the reason why it is a reject."""
         self.put("0.png", picture(0))
         self.put(name, data)
         if isinstance(expected, str):
@@ -476,7 +477,7 @@ class Pages(Silence):
         write(self.images / "a" / "x.tif", tiff(*pages))
         write(self.images / "b" / "y.png", picture(9))
         samples = {f"a/x.tif#{i}": value for i, value in enumerate(expected)}
-        labels = {key: 0 for key in samples}
+        labels = dict.fromkeys(samples, 0)
         self.expect_stored([self.images, "--pages"], {**samples, "b/y.png": 9}, {**labels, "b/y.png": 1})
         self.assert_code(shardctl("compare", self.out, self.images), 0)
 
@@ -674,7 +675,7 @@ class Depths(Silence):
     def test_with_their_depth_all_levels_are_stored(self):
         self.expect_stored(
             [self.images, "--depth", "12"],
-            {key: self.scaled for key in ("a.png", "b.tif", "c.tif")},
+            dict.fromkeys(("a.png", "b.tif", "c.tif"), self.scaled),
             rejected={"d.png": "which 12 bits do not hold"},
         )
         self.assertEqual(info(self.out)["pipeline"]["depth"], "12")
@@ -692,7 +693,7 @@ class Depths(Silence):
         (self.images / "d.png").unlink()
         stored = struct.pack(f"<{PIXELS}H", *self.numbers)
         self.expect_stored(
-            [self.images, "--channels", "keep"], {key: stored for key in ("a.png", "b.tif", "c.tif")}
+            [self.images, "--channels", "keep"], dict.fromkeys(("a.png", "b.tif", "c.tif"), stored)
         )
         self.out = self.path / "said"
         self.assertNotIn("of 16 bits", shardify(self.images, self.out, *LOUD, "--channels", "keep").out)

@@ -31,7 +31,7 @@ class Lists(Silence):
     def stored(self, given, *more, **options):
         return self.expect_stored([given, *more], self.samples, self.classes, **options)
 
-    # --- what is the same list -----------------------------------------------------------------------------------------
+    # --- what is the same list ------------------------------------------------------------------------------
 
     def test_the_order_of_the_list_does_not_matter(self):
         self.stored(self.file(*(self.images / key for key in reversed(self.samples))))
@@ -62,7 +62,7 @@ class Lists(Silence):
         lines = "".join(f"{self.images / key}\n" for key in self.samples)
         self.stored("-", input=lines.encode())
 
-    # --- what is not clear -----------------------------------------------------------------------------------------------
+    # --- what is not clear ----------------------------------------------------------------------------------
 
     def test_an_image_that_is_listed_twice(self):
         self.expect_refused(
@@ -141,7 +141,7 @@ class Lists(Silence):
             "both addresses and paths",
         )
 
-    # --- what is not there -----------------------------------------------------------------------------------------------
+    # --- what is not there ----------------------------------------------------------------------------------
 
     def test_a_file_that_is_not_there(self):
         self.stored(
@@ -203,7 +203,7 @@ class Lists(Silence):
     def test_an_image_as_the_list(self):
         self.expect_refused([f"@{self.images}/a/0.png"], "")
 
-    # --- names -----------------------------------------------------------------------------------------------------------
+    # --- names ----------------------------------------------------------------------------------------------
 
     def test_names_that_are_not_utf_8(self):
         path = os.fsencode(self.images) + b"/a/\xff.png"

@@ -1,7 +1,7 @@
 """Nothing is stored or delivered wrong in silence: small sets with one oddity each.
 
-The only results that a test here may allow are the right data, or a reject or an error that names what is odd. The pictures are
-32x32 and stored as they are, so what a sample must hold is known without a decoder.
+The only results that a test here may allow are the right data, or a reject or an error that names what is
+odd. The pictures are 32x32 and stored as they are, so what a sample must hold is known without a decoder.
 """
 
 import random
@@ -22,7 +22,7 @@ from shardify_support import (
     read_shard,
     rejects,
     shardctl,
-    shardify,  # noqa: E402
+    shardify,
     shards,
     state,
     stored_samples,
@@ -100,7 +100,8 @@ class Silence(TestCase):
         return found
 
     def expect_stored(self, arguments, samples, labels=None, rejected=None, **options):
-        """arguments: of shardify, without OUT. samples: {key: number of its picture, or its pixels}. labels: {key: label}.
+        """arguments: of shardify, without OUT. samples: {key: number of its picture,
+        or its pixels}. labels: {key: label}.
         rejected: {path: a piece of the reason}; with rejects the exit code is 1."""
         result = self.convert(*arguments, **options)
         self.assert_code(result, 1 if rejected else 0)

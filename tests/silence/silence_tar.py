@@ -52,7 +52,7 @@ class Tar(Silence):
     def numbers(self, name):
         return {key: struct.unpack(f"<{len(row) // 8}q", row) for key, row in self.column(name).items()}
 
-    # --- one archive -------------------------------------------------------------------------------------------------
+    # --- one archive ----------------------------------------------------------------------------------------
 
     def test_images_without_folders(self):
         self.expect_stored(
@@ -209,7 +209,7 @@ class Tar(Silence):
             {"1.cls": "it is a link", "1.png": "cannot be read"},
         )
 
-    # --- several archives ----------------------------------------------------------------------------------------------
+    # --- several archives -----------------------------------------------------------------------------------
 
     def test_keys_that_begin_anew_in_each_archive(self):
         for a in range(2):
@@ -331,7 +331,7 @@ class Tar(Silence):
             [self.path / "w-{0..1}.tar", "--mask-dir", self.path / "masks"], "has the name", "w-0/1.png"
         )
 
-    # --- JSON --------------------------------------------------------------------------------------------------------
+    # --- JSON -----------------------------------------------------------------------------------------------
 
     def column_of(self, document, column="v:i64[]"):
         text = document if isinstance(document, bytes) else document.encode()
@@ -445,7 +445,7 @@ class Tar(Silence):
                 self.out = self.path / f"out{i}"
                 self.expect_stored(self.column_of(document), {"2.png": 2}, rejected={"1.png": ".json"})
 
-    # --- damage ----------------------------------------------------------------------------------------------------
+    # --- damage ---------------------------------------------------------------------------------------------
 
     def test_cut_inside_of_the_padding(self):
         data = archive(("1.png", picture(1)), ("2.png", picture(2)))
@@ -559,7 +559,7 @@ class Tar(Silence):
         else {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))}
     )
 
-    # --- patterns ----------------------------------------------------------------------------------------------------
+    # --- patterns -------------------------------------------------------------------------------------------
 
     def test_a_pattern_of_too_many_names_is_refused_before_they_are_made(self):
         for pattern in (

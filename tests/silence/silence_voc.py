@@ -31,7 +31,8 @@ def voc(
 
 
 class Voc(Targets):
-    """Six pictures of 32x32, each with a dog, and the last one with a cat too, unless the test says otherwise."""
+    """Six pictures of 32x32, each with a dog, and the last one with a cat too,
+    unless the test says otherwise."""
 
     def setUp(self):
         super().setUp()
@@ -78,7 +79,7 @@ class Voc(Targets):
         self.label(1, b"\xef\xbb\xbf" + voc().encode())
         self.label(
             2,
-            '<?xml version="1.0" encoding="ISO-8859-1"?>'.encode()
+            b'<?xml version="1.0" encoding="ISO-8859-1"?>'
             + voc(more="<source>K\xe4fer</source>").encode("latin-1"),
         )
         self.stored()
@@ -154,7 +155,10 @@ class Voc(Targets):
         self.right["1.png"] = []
         self.stored(
             told=[
-                '2 boxes that reach beyond their image, cut: first object 1 of "0.xml" reaches from 2, 3 to 120, 18 in 32 x 32',
+                (
+                    '2 boxes that reach beyond their image, cut: first object 1 of "0.xml" reaches from 2, '
+                    "3 to 120, 18 in 32 x 32"
+                ),
                 "1 objects outside of the crop",
             ]
         )

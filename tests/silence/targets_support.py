@@ -4,8 +4,8 @@ import math
 import shutil
 import struct
 
-from silence_support import AS_THEY_ARE, SIDE, Silence
 from shardify_support import keys_of, read_shard, shardify, shards
+from silence_support import AS_THEY_ARE, SIDE, Silence
 
 CODES = {"F32": "f", "I64": "q", "U8": "B"}
 

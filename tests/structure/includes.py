@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Reads every #include of the tree and checks that each folder includes only what lies below it:
 
-    base <- remote <- format <- image <- convert <- tools          base, format <- loader          loader, convert <- bench, loader/python
+    base <- remote <- format <- image <- convert <- tools
+    base, format <- loader
+    loader, convert <- bench, loader/python
 
-Private headers of the loader stay in the loader, and examples see what is installed and nothing else. A public header that says
-which errors it throws includes shard/error.hpp.
+Private headers of the loader stay in the loader, and examples see what is installed and nothing else. A
+public header that says which errors it throws includes shard/error.hpp.
 
     includes.py [ROOT]     exit code 1 and a line for each include that breaks an arrow
 """

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""tools/wheel.d/fetch: the pinned version with the pinned digest, else the newest that can be fetched. With programs in place of apt's."""
+"""tools/wheel.d/fetch: the pinned version with the pinned digest, else the newest that can be fetched.
+With programs in place of apt's."""
 
 import hashlib
 import os

@@ -1,6 +1,8 @@
 """What an installed wheel must do, with numpy and nothing else: run by the Python that it was installed for.
 
-    python installed.py WORK [IMAGES]     WORK: a new folder for what it makes; IMAGES: photos (default: generated ones)
+    python installed.py WORK [IMAGES]
+
+WORK: a new folder for what it makes; IMAGES: photos (default: generated ones).
 
 Prints a line per step with its time. Stops at the first that fails.
 """
@@ -49,7 +51,10 @@ def main(work, images=None):
     once = [
         sys.executable,
         "-c",
-        "import sys, time; t = time.perf_counter(); import shardloader; print(time.perf_counter() - t); assert 'torch' not in sys.modules",
+        (
+            "import sys, time; t = time.perf_counter(); import shardloader; print(time.perf_counter() - t); "
+            "assert 'torch' not in sys.modules"
+        ),
     ]
     run(*once)
     seconds = statistics.median(float(run(*once)) for _ in range(5))
@@ -66,6 +71,7 @@ def main(work, images=None):
     done(f"import shardloader: {seconds:.3f} s, of which numpy {numpy:.3f} s; this step")
 
     import numpy as np
+
     import shardloader as sl
 
     name = Path(sl._core.__file__).name

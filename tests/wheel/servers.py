@@ -1,8 +1,11 @@
 """What an installed wheel must do with data sets on servers: run by the Python that it was installed for.
 
-    python servers.py WORK TLS      WORK: a new folder for what it makes; TLS: a folder with ca.pem, cert.pem (for localhost) and key
+    python servers.py WORK TLS
 
-remote_servers.py must be importable: its servers are used, on the loopback interface. Prints a line per step. Stops at the first that fails.
+WORK: a new folder for what it makes; TLS: a folder with ca.pem, cert.pem (for localhost) and key.
+
+remote_servers.py must be importable: its servers are used, on the loopback interface. Prints a line per step.
+Stops at the first that fails.
 """
 
 import os
@@ -18,13 +21,17 @@ from remote_servers import S3, HostileServer, free_port
 READ = """import sys, numpy as np, shardloader as sl
 here, there = (sl.Loader(where, batch_size=16, device="cpu", window_shards=2) for where in sys.argv[1:3])
 for (images, labels), (far_images, far_labels) in zip(here.epoch(0), there.epoch(0), strict=True):
-    assert np.array_equal(np.asarray(images), np.asarray(far_images)) and np.array_equal(np.asarray(labels), np.asarray(far_labels))
+    assert np.array_equal(np.asarray(images), np.asarray(far_images))
+    assert np.array_equal(np.asarray(labels), np.asarray(far_labels))
 """
 
 
 def refusal(address, words, **variables):
     """The message with which Python refuses the data set at `address`."""
-    program = "import sys, shardloader as sl\ntry: sl.Dataset(sys.argv[1])\nexcept sl.ShardError as error: print(error)\nelse: sys.exit('was accepted')"
+    program = (
+        "import sys, shardloader as sl\ntry: sl.Dataset(sys.argv[1])\n"
+        "except sl.ShardError as error: print(error)\nelse: sys.exit('was accepted')"
+    )
     environment = {**os.environ, "SHARD_HTTP_PATIENCE": "5", **variables}
     result = subprocess.run(
         [sys.executable, "-c", program, address], capture_output=True, text=True, timeout=60, env=environment
@@ -61,12 +68,10 @@ def main(work, tls):
             refused = refusal(address, ["certificate is not trusted", "SHARD_CA_BUNDLE"])
         done(f"an unknown authority: {refused}")
         done(f"another host: {refusal(server.url, ['certificate is not trusted'], SHARD_CA_BUNDLE=str(ca))}")
-        done(
-            f"no such file: {refusal(address, ['cannot be read', '/nowhere/ca.pem'], SHARD_CA_BUNDLE='/nowhere/ca.pem')}"
-        )
-        done(
-            f"no server: {refusal(f'https://127.0.0.1:{free_port()}', ['3 attempts'], SHARD_CA_BUNDLE=str(ca))}"
-        )
+        nowhere = "/nowhere/ca.pem"
+        done(f"no such file: {refusal(address, ['cannot be read', nowhere], SHARD_CA_BUNDLE=nowhere)}")
+        nobody = f"https://127.0.0.1:{free_port()}"
+        done(f"no server: {refusal(nobody, ['3 attempts'], SHARD_CA_BUNDLE=str(ca))}")
     if S3.available():
         with S3(work / "buckets", certificate) as server:
             os.environ.update(server.environment, SHARD_CA_BUNDLE=str(ca))

@@ -3,8 +3,9 @@
 
     python depth.py [--device cuda:0] [--epochs 10]
 
-The maps of depth are u16 and are delivered as float32, value / 65535. They follow crop and flip of the images, bilinear. Prints the mean error in scenes that
-were held out, and that of the answer that is the same everywhere. Needs torch.
+The maps of depth are u16 and are delivered as float32, value / 65535. They follow crop and flip of the
+images, bilinear. Prints the mean error in scenes that were held out, and that of the answer that is the same
+everywhere. Needs torch.
 """
 
 import argparse
@@ -54,7 +55,8 @@ def main():
             total += loss.detach()
         error, constant = measure(net, held_out)
         print(
-            f"epoch {epoch}: loss {total.item() / len(train):.4f}, error {error:.3f} m, constant {constant:.3f} m",
+            f"epoch {epoch}: loss {total.item() / len(train):.4f}, error {error:.3f} m, "
+            f"constant {constant:.3f} m",
             flush=True,
         )
 

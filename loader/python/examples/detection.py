@@ -3,9 +3,10 @@
 
     python detection.py [--device cuda:0] [--epochs 10]
 
-After Zhou et al., "Objects as Points", 2019: for each class a map of centres with a stride of 4, and at a centre the offset and the size of its box.
-The boxes follow crop and flip of the images, as cxcywh; those of which less than 0.3 is visible are left out. Prints precision and recall at an
-intersection over union of 0.5 in scenes that were held out. Needs torch.
+After Zhou et al., "Objects as Points", 2019: for each class a map of centres with a stride of 4, and at a
+centre the offset and the size of its box. The boxes follow crop and flip of the images, as cxcywh; those of
+which less than 0.3 is visible are left out. Prints precision and recall at an intersection over union of 0.5
+in scenes that were held out. Needs torch.
 """
 
 import argparse
@@ -117,7 +118,8 @@ def main():
             total += loss.detach()
         precision, recall = measure(net, held_out)
         print(
-            f"epoch {epoch}: loss {total.item() / len(train):.4f}, precision {precision:.3f}, recall {recall:.3f}",
+            f"epoch {epoch}: loss {total.item() / len(train):.4f}, precision {precision:.3f}, "
+            f"recall {recall:.3f}",
             flush=True,
         )
 

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""DINO (Caron et al., 2021): a student learns, from small and large views, what a slow average of itself says of the large ones.
+"""DINO (Caron et al., 2021): a student learns, from small and large views,
+what a slow average of itself says of the large ones.
 
     python dino.py                                            # generated pictures of eight patterns
     python dino.py --data out/train --device cuda             # a data set of shardify's
 
-Two large and six small views are made on the device of one stored sample, which crosses the link once. Prints the loss of each epoch, and
-before and after how often a label agrees with those of the 20 nearest neighbours among the teacher's features. Needs torch.
+Two large and six small views are made on the device of one stored sample, which crosses the link once. Prints
+the loss of each epoch, and before and after how often a label agrees with those of the 20 nearest neighbours
+among the teacher's features. Needs torch.
 """
 
 import argparse
@@ -62,8 +64,9 @@ class Network(nn.Module):
 
 
 class Loss:
-    """The cross entropy of the student's views with each of the teacher's large ones, but not of a view with itself. What the teacher says is
-    sharpened by its temperature and centred by a slow mean: together they keep it from saying the same of everything."""
+    """The cross entropy of the student's views with each of the teacher's large ones, but not of a view with
+    itself. What the teacher says is sharpened by its temperature and centred by a slow mean: together they
+    keep it from saying the same of everything."""
 
     def __init__(self, args, device):
         self.args, self.centre = args, torch.zeros(args.outputs, device=device)
@@ -128,7 +131,8 @@ def main():
         steps, step, loss_of = args.epochs * len(loader), 0, Loss(args, device)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, args.lr, total_steps=steps)
         print(
-            f"before: {100 * k_nearest(*features_of(teacher.encoder, data, size, device)):.1f} % of labels as their neighbours'",
+            f"before: {100 * k_nearest(*features_of(teacher.encoder, data, size, device)):.1f} % of labels "
+            "as their neighbours'",
             flush=True,
         )
         for epoch in range(args.epochs):
@@ -150,7 +154,8 @@ def main():
                 total, step = total + loss.detach(), step + 1
             print(f"epoch {epoch}: loss {total.item() / len(loader):.4f}", flush=True)
         print(
-            f"after: {100 * k_nearest(*features_of(teacher.encoder, data, size, device)):.1f} % of labels as their neighbours'"
+            f"after: {100 * k_nearest(*features_of(teacher.encoder, data, size, device)):.1f} % of labels as "
+            "their neighbours'"
         )
 
 

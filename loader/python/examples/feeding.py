@@ -1,4 +1,5 @@
-"""Ways to feed a network with batches (uint8 [sample, row, column, channel], labels), without end. See pipelining.py."""
+"""Ways to feed a network with batches (uint8 [sample, row, column, channel], labels),
+without end. See pipelining.py."""
 
 import warnings
 
@@ -89,7 +90,8 @@ def prefetched(batches, device):
 
 
 def sharded(path, batch, device, **options):
-    """Begins when all is mapped, and on a GPU registered: threads of the loader do that during the first epochs."""
+    """Begins when all is mapped, and on a GPU registered: threads of the loader do that during
+    the first epochs."""
     loader = sl.Loader(
         path,
         batch_size=batch,
@@ -114,7 +116,7 @@ def ways(args, device, batch):
     return {
         f"DataLoader {what}, 0 workers": lambda: data_loader(source, batch, 0),
         f"DataLoader {what}, {n} workers": lambda: data_loader(source, batch, n),
-        f"  and a prefetching stream": lambda: prefetched(data_loader(source, batch, n), device),
+        "  and a prefetching stream": lambda: prefetched(data_loader(source, batch, n), device),
         f"memmap + DataLoader, {n} workers": lambda: data_loader(Samples(args.data), batch, n),
         "numpy.memmap": lambda: memmapped(args.data, batch),
         "shardloader": lambda: sharded(args.data, batch, device),

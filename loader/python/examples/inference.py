@@ -3,9 +3,9 @@
 
     python inference.py out/val --arch resnet50 --batch-sizes 32,256 --dtypes float32,float16,bfloat16
 
-Ways: eager, TorchScript, torch.compile; ONNX Runtime and TensorRT (torch_tensorrt) where they are installed, else a line says why
-not. All get the same batches of the loader, in stored order; each way's answers are held against eager float32. Needs torch and
-torchvision.
+Ways: eager, TorchScript, torch.compile; ONNX Runtime and TensorRT (torch_tensorrt) where they are installed,
+else a line says why not. All get the same batches of the loader, in stored order; each way's answers are held
+against eager float32. Needs torch and torchvision.
 """
 
 import argparse
@@ -141,14 +141,19 @@ def main():
                     example = torch.zeros(size, *loader.shape, dtype=dtype, device=device)
                     try:
                         run = WAYS[way](typed, example)
-                        step = (lambda images, run=run: run(images.to(dtype))) if stored_float else run
+                        step = (
+                            (lambda images, run=run, dtype=dtype: run(images.to(dtype)))
+                            if stored_float
+                            else run
+                        )
                         classes, rate = answers_of(step, loader, device, args.batches)
                     except (ImportError, ValueError, RuntimeError, NotImplementedError) as error:
                         print(f"{size:6}  {name:10}{way:14}   not here: {str(error).splitlines()[0][:80]}")
                         continue
                     reference = classes if reference is None else reference
                     print(
-                        f"{size:6}  {name:10}{way:14}{rate:12.0f}{100 * (classes == reference).float().mean().item():17.2f} %",
+                        f"{size:6}  {name:10}{way:14}{rate:12.0f}"
+                        f"{100 * (classes == reference).float().mean().item():17.2f} %",
                         flush=True,
                     )
 

@@ -1,6 +1,8 @@
-"""A generated data set of eight patterns, such as stripes and rings, of any two colours, angle, place and scale.
+"""A generated data set of eight patterns, such as stripes and rings,
+of any two colours, angle, place and scale.
 
-Crops, flips and changed colours leave the class as it is: a set that networks can learn without labels. Needs numpy.
+Crops, flips and changed colours leave the class as it is: a set that networks can learn without
+labels. Needs numpy.
 """
 
 import numpy as np

@@ -4,11 +4,12 @@
     python pipelining.py out/train --images images/train --workers 16 --chart ways.png
     python pipelining.py out/train --images images/train --bench [--shardbench build/release/bin/shardbench]
 
-DATA is a data set of shardify's, uint8 NHWC, codec none. The DataLoader ways decode --images (torchvision: JPEG, resized to the
-data set's size), or read samples of DATA where that is not given. Load: the loop waits for a batch. Transfer: its copy to the
-device. Train: the step. (Transfer and Train by events in the stream, so they overlap with Load.) Total: of all, by the clock.
---bench: no network; samples/s into the device for batches of 256 and 32, also as normalised float16 and from a data set with
-codec packed (--packed), and the C++ figure beside each (--shardbench). Needs torch.
+DATA is a data set of shardify's, uint8 NHWC, codec none. The DataLoader ways decode --images (torchvision:
+JPEG, resized to the data set's size), or read samples of DATA where that is not given. Load: the loop waits
+for a batch. Transfer: its copy to the device. Train: the step. (Transfer and Train by events in the stream,
+so they overlap with Load.) Total: of all, by the clock. --bench: no network; samples/s into the device for
+batches of 256 and 32, also as normalised float16 and from a data set with codec packed (--packed), and the
+C++ figure beside each (--shardbench). Needs torch.
 """
 
 import argparse
@@ -139,7 +140,8 @@ def main():
             )
             continue
         print(
-            f"batches of {batch}, ms a batch{'':12}{'Load':>9}{'Transfer':>10}{'Train':>9}{'Total':>9}{'samples/s':>12}"
+            f"batches of {batch}, ms a "
+            f"batch{'':12}{'Load':>9}{'Transfer':>10}{'Train':>9}{'Total':>9}{'samples/s':>12}"
         )
         for name, begin in ways(args, device, batch).items():
             times = measure(begin(), device, args.steps, trainer(device, classes))

@@ -2,9 +2,11 @@
 """A trace of some training steps: what the loop, the GPU and the loader do at the same time.
 
     python profile_step.py out/train --trace trace.json        # open in https://ui.perfetto.dev or chrome://tracing
-    nsys profile python profile_step.py out/train --steps 50   # the loader's NVTX ranges: "shard: next", "shard: begin batch", ...
+    nsys profile python profile_step.py out/train --steps 50   # the loader's NVTX ranges: "shard: next",
+                                                               "shard: begin batch", ...
 
-Prints the time of load and step, the operators that take most of it, and who waited for whom in the loader. Needs torch.
+Prints the time of load and step, the operators that take most of it,
+and who waited for whom in the loader. Needs torch.
 """
 
 import argparse
@@ -72,8 +74,10 @@ def main():
     stats = loader.stats()
     print(f"transport {stats.transport} ({stats.reason})")
     print(
-        f"{stats.batches} batches, {stats.bytes / 1e6:.1f} MB: the loader waited {stats.storage_seconds:.3f} s for storage, "
-        f"{stats.link_seconds:.3f} s for the link, {stats.consumer_seconds:.3f} s for the loop; the loop waited {stats.starved_seconds:.3f} s"
+        f"{stats.batches} batches, {stats.bytes / 1e6:.1f} MB: the loader waited {stats.storage_seconds:.3f} "
+        "s for storage, "
+        f"{stats.link_seconds:.3f} s for the link, {stats.consumer_seconds:.3f} s for the loop; "
+        f"the loop waited {stats.starved_seconds:.3f} s"
     )
 
 

@@ -3,8 +3,9 @@
 
     python segmentation.py [--device cuda:0] [--epochs 10]
 
-The masks follow crop, flip and rotation of the images, nearest. What operations bring in from outside is 255, which the loss ignores. Prints the
-intersection over union of each class in scenes that were held out. Needs torch.
+The masks follow crop, flip and rotation of the images, nearest. What operations bring in from outside
+is 255, which the loss ignores. Prints the intersection over union of each class in scenes that were
+held out. Needs torch.
 """
 
 import argparse

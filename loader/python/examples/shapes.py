@@ -1,5 +1,5 @@
-"""Scenes whose answer is known: coloured shapes over clouds, with the class, the box and the depth of each. For segmentation.py, detection.py
-and depth.py."""
+"""Scenes whose answer is known: coloured shapes over clouds, with the class, the box and the depth of each.
+For segmentation.py, detection.py and depth.py."""
 
 import numpy as np
 
@@ -12,7 +12,8 @@ METRES = 25.0
 
 
 def clouds(random, side):
-    """Smooth noise that gets darker with the distance, and the floor's depth: far at the top, near at the bottom."""
+    """Smooth noise that gets darker with the distance, and the floor's depth:
+    far at the top, near at the bottom."""
     coarse = random.normal(0, 1, (side // 8 + 1, side // 8 + 1, 3)).repeat(8, 0).repeat(8, 1)[:side, :side]
     smooth = (coarse + np.roll(coarse, 4, 0) + np.roll(coarse, 4, 1) + np.roll(coarse, (4, 4), (0, 1))) / 4
     depth = np.linspace(FAR, FAR / 2, side)[:, None].repeat(side, 1)

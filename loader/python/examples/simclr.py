@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""SimCLR (Chen et al., 2020): a network learns features without labels; two views of the same picture shall have similar ones.
+"""SimCLR (Chen et al., 2020): a network learns features without labels;
+two views of the same picture shall have similar ones.
 
     python simclr.py                                          # generated pictures of eight patterns
     python simclr.py --data out/train --device cuda           # a data set of shardify's
 
-Both views are made on the device of one stored sample, which crosses the link once. Prints the loss of each epoch, and before and after how
-often a label agrees with those of the 20 nearest neighbours among the features. Needs torch.
+Both views are made on the device of one stored sample, which crosses the link once. Prints the loss of each
+epoch, and before and after how often a label agrees with those of the 20 nearest neighbours among the
+features. Needs torch.
 """
 
 import argparse
@@ -37,7 +39,8 @@ def options():
 
 
 def nt_xent(first, second, temperature):
-    """The normalised, temperature-scaled cross entropy: of all other views in the batch, the partner shall be the most similar one."""
+    """The normalised, temperature-scaled cross entropy: of all other views in the batch,
+    the partner shall be the most similar one."""
     both = nn.functional.normalize(torch.cat([first, second]).float(), dim=1)
     similar = both @ both.T / temperature
     similar.fill_diagonal_(float("-inf"))  # a view is no partner of itself
@@ -86,7 +89,8 @@ def main():
             optimizer, args.lr, total_steps=args.epochs * len(loader)
         )
         print(
-            f"before: {100 * k_nearest(*features_of(net, data, size, device)):.1f} % of labels as their neighbours'",
+            f"before: {100 * k_nearest(*features_of(net, data, size, device)):.1f} % of labels as their "
+            "neighbours'",
             flush=True,
         )
         for epoch in range(args.epochs):
@@ -102,7 +106,8 @@ def main():
                 total += loss.detach()
             print(f"epoch {epoch}: loss {total.item() / len(loader):.4f}", flush=True)
         print(
-            f"after: {100 * k_nearest(*features_of(net, data, size, device)):.1f} % of labels as their neighbours'"
+            f"after: {100 * k_nearest(*features_of(net, data, size, device)):.1f} % of labels as their "
+            "neighbours'"
         )
 
 

@@ -8,7 +8,8 @@ from torch import nn
 
 
 class Clock:
-    """Points in the work of a device: events of its current stream, or the time of day where the loop does the work."""
+    """Points in the work of a device: events of its current stream,
+    or the time of day where the loop does the work."""
 
     def __init__(self, device):
         self.cuda = device.type == "cuda"
@@ -29,7 +30,8 @@ class Clock:
 
 
 class Starved:
-    """How long the device waits for batches: it is idle from the end of a step until the next batch is there."""
+    """How long the device waits for batches: it is idle from the end of a step until the
+    next batch is there."""
 
     def __init__(self, device):
         self.clock, self.pairs, self.last = Clock(device), [], None
@@ -121,7 +123,8 @@ def small_cnn(device, classes):
 
 
 class Encoder(nn.Sequential):
-    """Four convolutions of stride 2, of `width`, 2, 4 and 8 times as many channels, and the mean over the picture: any size of pictures."""
+    """Four convolutions of stride 2, of `width`, 2, 4 and 8 times as many channels,
+    and the mean over the picture: any size of pictures."""
 
     def __init__(self, width):
         widths = [3, width, 2 * width, 4 * width, 8 * width]

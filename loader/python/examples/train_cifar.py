@@ -4,9 +4,9 @@
     python train_cifar.py                             # generated pictures of ten colours and shapes
     python train_cifar.py cifar-10-batches-bin        # the binary version of CIFAR-10 (data_batch_1.bin, ...)
 
-The pictures become a data set once (--out). Without augmentation they are moved and normalised by the loader; Move is the share
-of an epoch in which the device had nothing to do because a batch was not there. Needs torch; logs to TensorBoard (--log) where
-it is installed.
+The pictures become a data set once (--out). Without augmentation they are moved and normalised by the loader;
+Move is the share of an epoch in which the device had nothing to do because a batch was not there. Needs
+torch; logs to TensorBoard (--log) where it is installed.
 """
 
 import argparse
@@ -100,7 +100,8 @@ def train(data, device, batch_size, epochs, log):
         seconds += took
         loss, right = (total / len(loader)).tolist()
         print(
-            f"{str(device):8}{batch_size:6}{epoch:6}{loss:9.4f}{100 * right:9.1f} %{took:9.3f} s{100 * waited / took:8.2f} %",
+            f"{str(device):8}{batch_size:6}{epoch:6}{loss:9.4f}{100 * right:9.1f} %{took:9.3f} "
+            f"s{100 * waited / took:8.2f} %",
             flush=True,
         )
         if log:
@@ -140,7 +141,8 @@ def main():
     if len(devices) > 1:
         for batch in map(int, args.batch_sizes.split(",")):
             print(
-                f"batches of {batch}: the GPU takes {seconds[devices[0], batch] / seconds[devices[1], batch]:.1f} times less time than the CPU"
+                f"batches of {batch}: the GPU takes "
+                f"{seconds[devices[0], batch] / seconds[devices[1], batch]:.1f} times less time than the CPU"
             )
     if log:
         log.close()

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """ResNet on images, from a data set of shardify's or from the folder of JPEG files, by a flag.
 
-    python train_imagefolder.py out/train                                        # sl.convert(..., preset="train") made it
+    python train_imagefolder.py out/train                        # made by sl.convert(..., preset="train")
     python train_imagefolder.py images/train --loader imagefolder --workers 16   # torchvision's ImageFolder
-    torchrun --nproc-per-node 8 train_imagefolder.py out/train                   # DDP; --batch-size is each GPU's
-    python train_imagefolder.py out/train --checkpoint run.pt                    # the same command again goes on where it was
-    python train_imagefolder.py out/train --policy rand_augment --mixup --cutmix --label-smoothing --repeated-augmentation
+    torchrun --nproc-per-node 8 train_imagefolder.py out/train   # DDP; --batch-size is each GPU's
+    python train_imagefolder.py out/train --checkpoint run.pt    # the same command again goes on where it was
+    python train_imagefolder.py out/train --policy rand_augment --mixup --cutmix --label-smoothing
+        --repeated-augmentation
 
-The options of the last line take numbers: 0.2, 1.0, 0.1 and 3 if there are none. Both loaders augment the same way, but torchvision mixes whole
-batches by one share, and has no repeated augmentation. bfloat16 (autocast) and channels_last on a GPU. Prints samples/s, and the share of the time in which the device had nothing to
-do because the next batch was not there ("starved": on a GPU between two events in its stream, else the wait of the loop).
-Needs torch and torchvision.
+The options of the last line take numbers: 0.2, 1.0, 0.1 and 3 if there are none. Both loaders augment the
+same way, but torchvision mixes whole batches by one share, and has no repeated augmentation. bfloat16
+(autocast) and channels_last on a GPU. Prints samples/s, and the share of the time in which the device had
+nothing to do because the next batch was not there ("starved": on a GPU between two events in its stream, else
+the wait of the loop). Needs torch and torchvision.
 """
 
 import argparse
@@ -163,7 +165,8 @@ def main():
             if first and (since == args.print_every or stop):
                 waited, now = starved.take(), time.perf_counter()
                 print(
-                    f"epoch {epoch} step {steps}: loss {loss.item():.6f}, {since * args.batch_size * world / (now - clock):.0f} samples/s, "
+                    f"epoch {epoch} step {steps}: loss {loss.item():.6f}, "
+                    f"{since * args.batch_size * world / (now - clock):.0f} samples/s, "
                     f"starved {100 * waited / (now - clock):.2f} %",
                     flush=True,
                 )

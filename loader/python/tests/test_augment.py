@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 import shardloader as sl
 from shardloader import ops
 

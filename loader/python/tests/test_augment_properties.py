@@ -1,7 +1,9 @@
-"""Random pipelines through a Loader against torchvision v2 with the parameters that were drawn: odd sizes, 1, 3 and 4 channels, all dtypes.
+"""Random pipelines through a Loader against torchvision v2 with the parameters that were drawn: odd sizes, 1,
+3 and 4 channels, all dtypes.
 
-Each operation is compared on the pixels that the ones before it gave here, so that a level of difference, where docs/augment.md allows one,
-does not grow. SHARD_TEST_ROUNDS=N and SHARD_TEST_SEED=N: more rounds, and other ones.
+Each operation is compared on the pixels that the ones before it gave here, so that a level of
+difference, where docs/augment.md allows one, does not grow. SHARD_TEST_ROUNDS=N and SHARD_TEST_SEED=N:
+more rounds, and other ones.
 """
 
 import os
@@ -114,7 +116,8 @@ def random_operation(dice, rows, columns, channels):
 
 
 def blend_factor(real):
-    """The double whose float32 is real[0], and whose 1 - factor is real[1] as float32: policies have a factor of 1 + magnitude."""
+    """The double whose float32 is real[0], and whose 1 - factor is real[1] as float32:
+    policies have a factor of 1 + magnitude."""
     return float(real[0]) if np.float32(1.0 - real[0]) == np.float32(real[1]) else 1.0 - real[1]
 
 
@@ -199,7 +202,8 @@ def check_operations(operations, image, sample, epoch):
         after = so_far.apply(image, sample, epoch=epoch)
         gap = np.abs(after.astype(int) - theirs.permute(1, 2, 0).numpy().astype(int))
         close = any(one.opcode in CLOSE or (one.opcode == "affine" and one.whole[0]) for one in steps)
-        # In images of a few values torch blends with and without a fused multiply-add, so that equal values get different results.
+        # In images of a few values torch blends with and without a fused multiply-add,
+        # so that equal values get different results.
         close = close or (image.size < 32 and any(one.opcode in ("contrast", "saturation") for one in steps))
         # A level of difference may grow in the later instructions of one policy.
         grows = close and len(steps) > 1
@@ -242,7 +246,8 @@ ACTS = (
     [("RandAugment", 31), ("RandAugment", 10), ("TrivialAugmentWide", 31), ("TrivialAugmentWide", 33)],
 )
 def test_an_act_of_a_policy_is_the_one_of_torchvisions_own_policy(policy, bins):
-    """What is drawn is one of all results of torchvision's policy, bit for bit, and almost all of these are drawn."""
+    """What is drawn is one of all results of torchvision's policy, bit for bit,
+    and almost all of these are drawn."""
     image = np.random.default_rng(1).integers(0, 256, (31, 45, 3), np.uint8)
     theirs = torch.from_numpy(image).permute(2, 0, 1)
     transform = getattr(v2, policy)()
@@ -271,7 +276,8 @@ def test_an_act_of_a_policy_is_the_one_of_torchvisions_own_policy(policy, bins):
         augment = sl.Augment(ops=[one])
         for sample in range(150 if policy == "RandAugment" else 3000):
             ours = augment.apply(image, sample).tobytes()
-            # Nearest geometry: a place half-way between two pixels goes one way or the other, as torch's processor has it.
+            # Nearest geometry: a place half-way between two pixels goes one way or the other,
+            # as torch's processor has it.
             ties = (
                 any(step.opcode == "affine" for step in augment.draw(image.shape, sample))
                 and ours not in results

@@ -1,4 +1,5 @@
-"""What augmentation refuses: parameters out of range, views that do not fit, data that an operation is not defined for."""
+"""What augmentation refuses: parameters out of range, views that do not fit,
+data that an operation is not defined for."""
 
 import math
 import random
@@ -175,7 +176,10 @@ def test_what_cannot_be_made_is_refused_at_once(make, message):
         (sl.Augment(dtype="float32", mean=0, std=0), "mean 0 and std 0 in channel 0"),
         (
             sl.Augment(random_resized_crop=8, gaussian_blur=23),
-            r"operation 0 \(gaussian_blur\): half of kernel_size is 11; it must be less than rows and columns, which are 8 x 8",
+            (
+                r"operation 0 \(gaussian_blur\): half of kernel_size is 11; it must be less than rows and "
+                r"columns, which are 8 x 8"
+            ),
         ),
         (
             sl.Augment(random_resized_crop=(8, 9), ops=[ops.turns()]),
@@ -256,7 +260,8 @@ def test_operations_need_bytes(bands, make, name):
     for path, dtype in ((bands / "uint16", "uint16"), (make(dtype="float16", layout="nchw"), "float16")):
         with pytest.raises(
             ValueError,
-            match=rf"view 1, operation 0 \({name}\): operations are defined for samples stored as uint8 .*not as {dtype}",
+            match=rf"view 1, operation 0 \({name}\): operations are defined for samples stored as uint8 "
+            rf".*not as {dtype}",
         ):
             sl.Loader(path, batch_size=4, views=[sl.Augment(), sl.Augment(ops=[operation])])
 

@@ -109,10 +109,12 @@ def test_what_is_left_out_is_a_warning_of_every_door(tmp_path):
     ) as caught:
         sl.write(rows, tmp_path / "written", **size)
     assert len(conversion_warnings(caught)) == 1
-    with pytest.warns(sl.ConversionWarning, match=r"1 of 3 inputs") as caught:
-        with sl.Writer(tmp_path / "with", **size) as writer:
-            for row in rows:
-                writer.add(*row)
+    with (
+        pytest.warns(sl.ConversionWarning, match=r"1 of 3 inputs") as caught,
+        sl.Writer(tmp_path / "with", **size) as writer,
+    ):
+        for row in rows:
+            writer.add(*row)
     assert len(conversion_warnings(caught)) == 1
     more = make_images(tmp_path / "more" / "deeper", each=1).parent
     (more / "deeper" / "worse.png").write_bytes(b"")
@@ -239,7 +241,8 @@ def test_images_that_would_be_enlarged_are_told_before(tmp_path):
     images = make_images(tmp_path / "images", each=2)
     with pytest.warns(
         sl.ConversionWarning,
-        match=r"100 % of the images are smaller than 256x256 and would be enlarged \(6 of 6 that were looked at\): squash 48x40",
+        match=r"100 % of the images are smaller than 256x256 and would be enlarged \(6 of 6 that were looked "
+        r"at\): squash 48x40",
     ):
         sl.convert(images, tmp_path / "out")
     with warnings.catch_warnings():

@@ -194,7 +194,10 @@ def test_verify_finds_labels_outside_the_classes(folder, tmp_path):
 
 
 def test_importing_it_imports_no_framework():
-    code = "import sys, shardloader; print([name for name in ('torch', 'jax', 'cupy', 'tqdm') if name in sys.modules])"
+    code = (
+        "import sys, shardloader; print([name for name in ('torch', 'jax', 'cupy', "
+        "'tqdm') if name in sys.modules])"
+    )
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
         == "[]\n"

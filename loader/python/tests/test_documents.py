@@ -1,4 +1,5 @@
-"""Every block of Python that the documents show works as it stands, in the folders that tools/quickstart makes."""
+"""Every block of Python that the documents show works as it stands,
+in the folders that tools/quickstart makes."""
 
 import importlib.util
 import os
@@ -56,7 +57,8 @@ def smaller(code):
 
 @pytest.fixture
 def quickstart(tmp_path, monkeypatch):
-    """As tools/quickstart leaves it: photos of both parts, preset train and preset eval. It is the working folder."""
+    """As tools/quickstart leaves it: photos of both parts, preset train and preset eval.
+    It is the working folder."""
     for part, each in (("train", 8), ("val", 3)):
         for picture in make_images(tmp_path / "out" / "photos" / part, each=each).rglob("*.png"):
             picture.rename(picture.with_suffix(".jpg"))  # as they are called there
@@ -75,7 +77,8 @@ def needs_what_is_not_here(code):
 
 
 def run_document(document):
-    """Runs the blocks one after the other, without those of frameworks, which are programs of their own: the names they leave."""
+    """Runs the blocks one after the other, without those of frameworks,
+    which are programs of their own: the names they leave."""
     seen = {}
     for code in blocks_of(
         (ROOT / document).read_text().replace(section_of(document, "## Frameworks") or "\0", "")

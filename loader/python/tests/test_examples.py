@@ -108,7 +108,7 @@ SCENES = ("--count", 256, "--side", 48, "--epochs", 5, "--width", 8, "--batch-si
         ("detection.py", r"precision (0\.\d+), recall", lambda precision: precision > 0.7),
         ("depth.py", r"error (\d+\.\d+) m", lambda error: error < 1.2),  # that of the mean depth is 3.4
     ],
-)  # fmt: skip
+)
 def test_targets_are_learned(name, says, learned, tmp_path_factory, request):
     """Each program once, in a minute of a slow CPU."""
     key = f"shapes/{name}"
@@ -323,7 +323,8 @@ def test_profile_step(folder, tmp_path):
 
 
 def test_losses_are_those_of_the_pillow_pipeline(images, make):
-    """Without augmentation, training from shards is training from the files, for the same samples in the same order."""
+    """Without augmentation, training from shards is training from the files,
+    for the same samples in the same order."""
     image_module = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
     loader = sl.Loader(make(preset="eval", dtype="float32"), batch_size=12, framework="torch", seed=1)
     keys, mean, std = loader.data.keys, torch.tensor(loader.data.mean), torch.tensor(loader.data.std)

@@ -13,7 +13,7 @@ import pytest
 import shardloader as sl
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-import pyarrow.parquet  # noqa: E402
+import pyarrow.parquet
 
 COUNT = 11
 
@@ -114,7 +114,10 @@ def test_the_program(data, tmp_path):
 
 
 def test_a_kill_leaves_no_half_of_a_file(data, tmp_path):
-    code = "import sys, time, shardloader as sl; sl.to_parquet(sys.argv[1], sys.argv[2], batch_size=1, progress=lambda *_: (print(flush=True), time.sleep(60)))"
+    code = (
+        "import sys, time, shardloader as sl; sl.to_parquet(sys.argv[1], sys.argv[2], batch_size=1, "
+        "progress=lambda *_: (print(flush=True), time.sleep(60)))"
+    )
     path = tmp_path / "x.parquet"
     with subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path / "out"), str(path)], stdout=subprocess.PIPE

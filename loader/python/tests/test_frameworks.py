@@ -31,7 +31,7 @@ def address(array):
     return array.__array_interface__["data"][0]
 
 
-# --- DLPack -----------------------------------------------------------------------------------------------------------
+# --- DLPack -------------------------------------------------------------------------------------------------
 
 
 def test_dlpack_objects_share_the_batch_with_numpy(data, reference):
@@ -89,7 +89,7 @@ def test_buffers_have_numpys_formats(data, dtype):
     assert np.asarray(tensor).dtype == np.from_dlpack(tensor).dtype == np.dtype(dtype)
 
 
-# --- PyTorch ----------------------------------------------------------------------------------------------------------
+# --- PyTorch ------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +192,8 @@ def test_a_process_group_that_comes_later_is_followed_or_an_error(data, torch, m
         for begin in (lambda: late.epoch(1), lambda: next(iter(late)), lambda: len(late)):
             with pytest.raises(
                 ValueError,
-                match="torch.distributed says rank 1 of 2, but this loader began its first epoch as rank 0 of 1",
+                match="torch.distributed says rank 1 of 2, but this loader began its first epoch as rank 0 "
+                "of 1",
             ):
                 begin()
         assert next(iter(given)).ids[0] == 0
@@ -208,12 +209,13 @@ def test_state_dicts_go_through_torch_save(data, torch, tmp_path):
     assert next(other.epoch(3)).batch_index == 1
 
 
-# --- torchvision --------------------------------------------------------------------------------------------------------
+# --- torchvision --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("first, second", [("torchvision", "shardloader"), ("shardloader", "torchvision")])
 def test_torchvisions_libjpeg_and_ours_work_in_one_process(torch, tmp_path, first, second):
-    """Each decodes the same before and after the other did, and after the other met an invalid file; both give the same pixels."""
+    """Each decodes the same before and after the other did, and after the other met an invalid file;
+    both give the same pixels."""
     pytest.importorskip("torchvision", reason="torchvision is not installed")
     script = """
         import os, sys
@@ -221,7 +223,8 @@ def test_torchvisions_libjpeg_and_ours_work_in_one_process(torch, tmp_path, firs
         import SECOND
         import numpy as np, shardloader as sl, torch, torchvision.io as io
 
-        rows = (torch.arange(96)[:, None] * 2 + torch.arange(96)[None] + torch.randint(0, 9, (3, 96, 96), generator=torch.Generator().manual_seed(1))).clamp(0, 255)
+        noise = torch.randint(0, 9, (3, 96, 96), generator=torch.Generator().manual_seed(1))
+        rows = (torch.arange(96)[:, None] * 2 + torch.arange(96)[None] + noise).clamp(0, 255)
         os.makedirs("images/a")
         io.write_jpeg(rows.to(torch.uint8), "images/a/whole.jpg", quality=90)
         whole = open("images/a/whole.jpg", "rb").read()
@@ -265,7 +268,7 @@ def test_torchvisions_libjpeg_and_ours_work_in_one_process(torch, tmp_path, firs
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-# --- what frameworks do with a batch ------------------------------------------------------------------------------------
+# --- what frameworks do with a batch ------------------------------------------------------------------------
 
 
 def test_to_the_same_device_is_the_batch_itself(data, torch):
@@ -309,7 +312,7 @@ def test_a_batch_that_was_rebuilt_says_what_it_lacks(data):
     rebuilt = type(batch)(part for part in batch)
     assert rebuilt.images is batch.images
     with pytest.raises(AttributeError, match="rebuilt from its images and labels"):
-        rebuilt.mask
+        _ = rebuilt.mask
 
 
 def test_ids_and_mask_are_where_the_labels_are(data, torch):
@@ -342,7 +345,7 @@ def test_accelerate_keeps_batches_whole(data, torch):
         assert moved is batch and moved.mask.all()
 
 
-# --- Lightning ----------------------------------------------------------------------------------------------------------
+# --- Lightning ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -472,7 +475,7 @@ def test_lightning_resumes_where_it_was(data, torch, lightning, tmp_path, when):
     assert done + trained(second) == trained(whole)
 
 
-# --- JAX --------------------------------------------------------------------------------------------------------------
+# --- JAX ----------------------------------------------------------------------------------------------------
 
 
 def test_jax_arrays_are_copies(data, reference):

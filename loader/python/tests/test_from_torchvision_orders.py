@@ -1,7 +1,9 @@
-"""Augment.from_torchvision of every order of the usual transforms: what torchvision makes with the parameters that were drawn here, or a refusal.
+"""Augment.from_torchvision of every order of the usual transforms:
+what torchvision makes with the parameters that were drawn here, or a refusal.
 
-Each accepted order is repeated by torchvision's functionals, step by step in its own order and in the values that it has there (bytes, 0 to 1,
-normalised), so that a fill, a threshold or a flip that was moved wrongly shows.
+Each accepted order is repeated by torchvision's functionals, step by step in its own order and in the
+values that it has there (bytes, 0 to 1, normalised), so that a fill, a threshold or a flip that was
+moved wrongly shows.
 """
 
 import itertools
@@ -22,7 +24,8 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 SIDE = 32
 ROUNDS = int(os.environ.get("SHARD_TEST_ROUNDS", "60"))
 SEED = int(os.environ.get("SHARD_TEST_SEED", "1"))
-# The value of a fill or an erased rectangle, in each kind of values; nothing that is 0 or the mean in any of them.
+# The value of a fill or an erased rectangle, in each kind of values;
+# nothing that is 0 or the mean in any of them.
 FILL = {"bytes": 201.0, "unit": 0.8, "normalised": 1.25}
 
 
@@ -67,7 +70,8 @@ def rotated(image, one, fill):
 
 
 def by_torchvision(names, transforms, image, box, program):
-    """The sample, by torchvision in its own order. A transform that stands before the flip is mirrored, because here the flip came first."""
+    """The sample, by torchvision in its own order. A transform that stands before the flip is mirrored,
+    because here the flip came first."""
     drawn = steps_of(program)
     flip_at = names.index("flip") if "flip" in names else -1
     for at, (name, transform) in enumerate(zip(names, transforms)):

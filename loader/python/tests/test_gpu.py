@@ -67,8 +67,14 @@ def test_targets_are_those_of_the_host(tmp_path, codec, transport):
         for number in range(40):
             image = rng.integers(0, 256, (40, 40, 3), dtype=np.uint8) // (1 + number % 3 * 60)
             corner = rng.uniform(0, 30, (number % 5, 2))
-            row = {"mask": image[..., :1], "wide": image[..., :1].astype(np.uint16) * 200, "depth": image[..., 1:2].astype(np.uint16) * 256, "camera": image,
-                   "latent": rng.normal(size=(5, 3)).astype(np.float16), "boxes": np.concatenate([corner, corner + 10], 1).astype(np.float32)}  # fmt: skip
+            row = {
+                "mask": image[..., :1],
+                "wide": image[..., :1].astype(np.uint16) * 200,
+                "depth": image[..., 1:2].astype(np.uint16) * 256,
+                "camera": image,
+                "latent": rng.normal(size=(5, 3)).astype(np.float16),
+                "boxes": np.concatenate([corner, corner + 10], 1).astype(np.float32),
+            }
             writer.add(f"{number}", image, 0, **row)
     moves = [
         sl.ops.affine((-90, 90), (0.1, 0.1), (0.7, 1.4)),
@@ -271,13 +277,13 @@ def test_graphs_are_captured_beside_a_loader_that_starts(folder):
                 for _ in loader_of(folder, framework=None).epoch(0):  # torch must not allocate meanwhile
                     pass
                 loaders += 1
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             failures.append(error)
 
     thread = threading.Thread(target=load)
     thread.start()
     try:
-        for i in range(100):
+        for _ in range(100):
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph):
                 for _ in range(20):

@@ -1,7 +1,9 @@
-"""Ctrl-C and close() at random moments: in the constructor, in epoch(), between and inside of steps, in close().
+"""Ctrl-C and close() at random moments: in the constructor, in epoch(),
+between and inside of steps, in close().
 
-SHARD_TEST_INTERRUPTS=200 tries as many moments, and prints how long each took. The property is a second on a machine without other work; here
-the bound is what a machine with other work and a sanitizer keeps too, and what a loader that first makes the batches it has begun does not.
+SHARD_TEST_INTERRUPTS=200 tries as many moments, and prints how long each took. The property is a second on a
+machine without other work; here the bound is what a machine with other work and a sanitizer keeps too, and
+what a loader that first makes the batches it has begun does not.
 """
 
 import os
@@ -103,6 +105,7 @@ def test_ctrl_c_ends_a_program_at_any_moment(large, kind):
         at, arrived, closed = last[1], float(last[2]) - began, float(last[3])
         if MOMENTS > 20:
             print(
-                f"{kind} {at}: arrived after {arrived:.3f} s, close() {closed:.3f} s, end after {ended - began:.3f} s"
+                f"{kind} {at}: arrived after {arrived:.3f} s, close() {closed:.3f} s, "
+                f"end after {ended - began:.3f} s"
             )
         assert ended - began < BOUND, f"in {at}: arrived after {arrived:.3f} s, close() took {closed:.3f} s"

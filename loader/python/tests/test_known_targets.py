@@ -1,4 +1,5 @@
-"""Boxes and keypoints that a data set knows follow the pixels by themselves; what looks like them and is not known is refused, not delivered unmoved."""
+"""Boxes and keypoints that a data set knows follow the pixels by themselves; what looks like them and is not
+known is refused, not delivered unmoved."""
 
 import json
 
@@ -67,10 +68,7 @@ def coco(tmp_path_factory):
 def contents(data, **options):
     """All columns of an epoch, by name and view."""
     loader = sl.Loader(data, batch_size=4, framework="numpy", **options)
-    names = [
-        name
-        for name in ("boxes", "boxes_counts", "box_labels", "areas", "crowd", "keypoints", "keypoints_counts")
-    ]
+    names = ["boxes", "boxes_counts", "box_labels", "areas", "crowd", "keypoints", "keypoints_counts"]
     views = 1 + len(options.get("views", [None])[1:])
     return [
         [batch.column(name, view).tolist() for name in names for view in range(views)]
@@ -139,8 +137,18 @@ def test_as_stored_leaves_known_targets_where_they_are(coco):
 def test_targets_of_a_batch_have_what_is_known(coco):
     for options in (GEOMETRY, {}):
         batch = next(iter(sl.Loader(coco, batch_size=4, framework="numpy", **options).epoch(0)))
-        assert sorted(batch.targets()) == ["areas", "areas_counts", "box_labels", "box_labels_counts", "boxes", "boxes_counts", "crowd", "crowd_counts",
-                                           "keypoints", "keypoints_counts"]  # fmt: skip
+        assert sorted(batch.targets()) == [
+            "areas",
+            "areas_counts",
+            "box_labels",
+            "box_labels_counts",
+            "boxes",
+            "boxes_counts",
+            "crowd",
+            "crowd_counts",
+            "keypoints",
+            "keypoints_counts",
+        ]
     batch = next(iter(sl.Loader(coco, batch_size=4, framework="numpy", as_stored=["*"], **GEOMETRY).epoch(0)))
     assert batch.targets() == {}
 
@@ -175,9 +183,19 @@ def test_what_is_known_survives_parts_and_joins(coco, tmp_path):
     known = {"boxes": "boxes", "keypoints": "keypoints"}
     assert data.select(range(3)).info["targets"] == known and data.split(0.5)[0].info["targets"] == known
     assert sl.concat(coco, data.select([1, 2])).info["targets"] == known
-    with sl.Writer(tmp_path / "plain", columns={"boxes": sl.Ragged("float32", 4), "box_labels": sl.Ragged("int64"), "areas": sl.Ragged("float32"),
-                                                "crowd": sl.Ragged("uint8"), "keypoints": sl.Ragged("float32", 2, 3)},
-                   preset="train", resize=SIDE, crop=SIDE) as writer:  # fmt: skip
+    with sl.Writer(
+        tmp_path / "plain",
+        columns={
+            "boxes": sl.Ragged("float32", 4),
+            "box_labels": sl.Ragged("int64"),
+            "areas": sl.Ragged("float32"),
+            "crowd": sl.Ragged("uint8"),
+            "keypoints": sl.Ragged("float32", 2, 3),
+        },
+        preset="train",
+        resize=SIDE,
+        crop=SIDE,
+    ) as writer:
         writer.add(
             "a",
             np.zeros((SIDE, SIDE, 3), np.uint8),
@@ -232,7 +250,7 @@ def writer_set(folder, **columns):
         ({"segmentation": (("uint8", 8, 8), np.zeros((8, 8), np.uint8))}, "ImageField"),
         ({"x": ("float32", 3), "y": ("float32", 4)}, 'likewise "y"'),
     ],
-)  # fmt: skip
+)
 def test_columns_that_look_like_targets_are_refused_by_name(tmp_path, columns, cure):
     folder, name = writer_set(tmp_path / "set", **columns), next(iter(columns))
     sl.Loader(folder, batch_size=2)  # nothing moves
@@ -254,8 +272,16 @@ def test_columns_that_look_like_targets_are_refused_by_name(tmp_path, columns, c
 
 
 def test_columns_of_a_classifier_are_not_refused(tmp_path):
-    folder = writer_set(tmp_path / "set", embedding=(("float16", 64), np.zeros(64)), grade=("int64", 1), weight=("float32", 1), caption=(sl.Text, "a box"),
-                        soft_labels=(("float32", 4), np.zeros(4)), tokens=(sl.Ragged("int64"), [1, 2]), attributes=(("uint8", 40), np.zeros(40, np.uint8)))  # fmt: skip
+    folder = writer_set(
+        tmp_path / "set",
+        embedding=(("float16", 64), np.zeros(64)),
+        grade=("int64", 1),
+        weight=("float32", 1),
+        caption=(sl.Text, "a box"),
+        soft_labels=(("float32", 4), np.zeros(4)),
+        tokens=(sl.Ragged("int64"), [1, 2]),
+        attributes=(("uint8", 40), np.zeros(40, np.uint8)),
+    )
     batch = next(iter(sl.Loader(folder, batch_size=2, framework="numpy", **GEOMETRY).epoch(0)))
     assert batch.column("embedding").shape == (2, 64)
 

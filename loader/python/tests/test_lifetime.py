@@ -1,4 +1,5 @@
-"""A loader that nobody holds any more ends at once: without the garbage collector, whatever else is still held.
+"""A loader that nobody holds any more ends at once: without the garbage collector,
+whatever else is still held.
 
 Each case runs in a process of its own, which counts its threads, descriptors and memory."""
 
@@ -33,8 +34,8 @@ def settled(threads):  # the kernel takes a joined thread off its list a little 
     return use()
 
 def make(**options):  # 7 batches of 8 x 3 x 96 x 96 floats: 885 kB each
-    return sl.Loader(folder, **{"batch_size": 8, "framework": "numpy", "threads": 4, "prefetch": 3, "random_resized_crop": 96,
-                                "dtype": "float32", **options})
+    return sl.Loader(folder, **{"batch_size": 8, "framework": "numpy", "threads": 4, "prefetch": 3,
+                                "random_resized_crop": 96, "dtype": "float32", **options})
 
 before = use()[0]  # numpy has threads too
 
@@ -107,7 +108,8 @@ CELLS = {
             global loader
             loader = make(prefetch=1)
             held.clear()
-            for fault in (lambda: loader.epoch(-1), lambda: loader.load_state_dict({"state": "rubbish"}), lambda: loader.load_state_dict({}), lambda: loader.set_augment(7), hold_all):
+            for fault in (lambda: loader.epoch(-1), lambda: loader.load_state_dict({"state": "rubbish"}),
+                          lambda: loader.load_state_dict({}), lambda: loader.set_augment(7), hold_all):
                 try:
                     fault()
                 except (sl.ShardError, KeyError) as error:
@@ -165,14 +167,15 @@ def test_a_batch_that_outlives_its_loader_is_intact(folder):
         for _ in range(3):
             two(make(seed=1))
         for images, copy, batch in kept:
-            assert (images == copy).all() and len(batch.ids) == 8 and batch.mask.all() and (batch.column("labels") == batch.labels).all()
+            assert (images == copy).all() and len(batch.ids) == 8 and batch.mask.all()
+            assert (batch.column("labels") == batch.labels).all()
         print("ended")
         """,
         folder,
     )
 
 
-# --- an epoch that is iterated on although its loader is gone -----------------------------------------------------------
+# --- an epoch that is iterated on although its loader is gone -----------------------------------------------
 
 
 def loader_of(data, **options):

@@ -81,7 +81,8 @@ def test_stored_floats_are_transformed_too(make, layout):
     assert next(iter(loader_of(data, random_resized_crop=20, framework=None))).images.shape == (8, 3, 20, 20)
     with pytest.raises(
         ValueError,
-        match='dtype is uint8, but the samples are stored as float16.* convert the images with dtype="uint8" or codec="packed"',
+        match='dtype is uint8, but the samples are stored as float16.* convert the images with dtype="uint8" '
+        'or codec="packed"',
     ):
         loader_of(data, dtype="uint8")
 
@@ -135,10 +136,10 @@ def test_random_crops_are_parts_of_the_sample(data, reference):
     places = set()
     for image, i in zip(images, ids):
         places |= {
-            (t, l)
-            for t in range(9)
-            for l in range(9)
-            if np.array_equal(image, reference[0][i, t : t + 24, l : l + 24])
+            (top, left)
+            for top in range(9)
+            for left in range(9)
+            if np.array_equal(image, reference[0][i, top : top + 24, left : left + 24])
         }
     assert len(places) > 20
 
@@ -242,7 +243,7 @@ def test_a_batch_says_what_it_is(data):
             batch.column("boxes")
 
 
-# --- memory -----------------------------------------------------------------------------------------------------------
+# --- memory -------------------------------------------------------------------------------------------------
 
 
 def test_a_kept_batch_is_not_filled_again(data, reference):
@@ -321,7 +322,7 @@ def test_a_batch_may_be_written_to(data, reference):
     np.testing.assert_array_equal(collect(loader, 0)[0], reference[0])
 
 
-# --- epochs and state ---------------------------------------------------------------------------------------------------
+# --- epochs and state ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("stop", [0, 1, 4, 7])
@@ -489,7 +490,7 @@ def test_stats(data):
     )
 
 
-# --- options ----------------------------------------------------------------------------------------------------------
+# --- options ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -578,7 +579,8 @@ def test_a_world_size_without_a_rank_waits_for_the_rank_until_an_epoch_begins(da
     assert (late.world_size, len(late)) == (3, 5)
     with pytest.raises(
         sl.InvalidArgumentError,
-        match="RANK is None and WORLD_SIZE is '3'; expected two whole numbers.*torch.distributed, which is not initialised",
+        match="RANK is None and WORLD_SIZE is '3'; expected two whole numbers.*torch.distributed, "
+        "which is not initialised",
     ):
         late.epoch(0)
     with pytest.raises(sl.InvalidArgumentError, match="RANK is None"):
@@ -669,7 +671,7 @@ def test_the_layout_is_the_frameworks_and_not_the_states(data, monkeypatch):
     assert torchs.shape == (SIDE, SIDE, 3)  # that was asked for, and the state has it
 
 
-# --- threads ------------------------------------------------------------------------------------------------------------
+# --- threads ------------------------------------------------------------------------------------------------
 
 
 def test_threads_share_a_loader(data):

@@ -1,4 +1,5 @@
-"""Mistakes that people make: every argument with values of the wrong kind. The error names the argument, its value and what is allowed."""
+"""Mistakes that people make: every argument with values of the wrong kind.
+The error names the argument, its value and what is allowed."""
 
 import inspect
 import math
@@ -35,7 +36,8 @@ SAID = {
 
 
 def names_the_mistake(argument, call):
-    """The call works, or its error is one of the library's (or Python's own for an index) and names the argument."""
+    """The call works, or its error is one of the library's (or Python's own for an index)
+    and names the argument."""
     try:
         call()
     except (sl.ShardError, KeyError, IndexError) as error:

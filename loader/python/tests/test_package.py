@@ -1,4 +1,5 @@
-"""The package as it is installed: its extension, its module, its types, and what is in the process beside it."""
+"""The package as it is installed: its extension, its module, its types,
+and what is in the process beside it."""
 
 import importlib.metadata
 import io
@@ -43,13 +44,17 @@ def test_the_extension_exports_one_symbol():
 
 
 def test_the_import_brings_neither_numpy_nor_a_framework():
-    code = "import sys, shardloader; print([name for name in ('numpy', 'torch', 'jax', 'cupy', 'PIL') if name in sys.modules])"
+    code = (
+        "import sys, shardloader; print([name for name in ('numpy', 'torch', 'jax', 'cupy', "
+        "'PIL') if name in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
 def test_pillow_and_we_decode_the_same_jpegs_in_one_process(tmp_path):
-    # Pillow has a libjpeg of its own. Ours must neither use that nor be used by it: both orders of the first call.
+    # Pillow has a libjpeg of its own. Ours must neither use that nor be used by it:
+    # both orders of the first call.
     pytest.importorskip("PIL", reason="Pillow is not installed")
     from PIL import Image
 
@@ -68,7 +73,8 @@ def ours():
     return sl.Dataset(images + "-" + first)[0][0]
 a, b = (pillow(), ours()) if first == "pillow" else (ours(), pillow())
 again = pillow()
-assert np.abs(a.astype(int) - b).max() <= 2 and np.abs(again.astype(int) - a).max() <= 2, np.abs(a.astype(int) - b).max()
+assert np.abs(a.astype(int) - b).max() <= 2, np.abs(a.astype(int) - b).max()
+assert np.abs(again.astype(int) - a).max() <= 2
 """
     for first in ("pillow", "ours"):
         done = subprocess.run(
@@ -84,7 +90,8 @@ import os, sys
 child = os.fork()
 if child == 0:
     import shardloader as sl
-    rows = sum(len(batch) and len(batch.labels) for batch in sl.Loader(sys.argv[1], batch_size=10, device="cpu", drop_last=False).epoch(0))
+    loader = sl.Loader(sys.argv[1], batch_size=10, device="cpu", drop_last=False)
+    rows = sum(len(batch) and len(batch.labels) for batch in loader.epoch(0))
     os._exit(0 if rows == 60 else 1)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
@@ -98,7 +105,10 @@ def test_the_package_writes_nothing_beside_itself(tmp_path, folder):
     before = sorted(copy.rglob("*"))
     for path in [*before, copy, copy.parent]:
         path.chmod(0o555 if path.is_dir() else 0o444)
-    program = "import sys, shardloader as sl; assert sl.__file__.startswith(sys.argv[2]); next(iter(sl.Loader(sys.argv[1], batch_size=4, device='cpu')))"
+    program = (
+        "import sys, shardloader as sl; assert sl.__file__.startswith(sys.argv[2]); "
+        "next(iter(sl.Loader(sys.argv[1], batch_size=4, device='cpu')))"
+    )
     environment = {**os.environ, "PYTHONPATH": str(copy.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, "-c", program, folder, str(copy)], capture_output=True, text=True, env=environment
@@ -151,7 +161,9 @@ def count(path: str) -> int:
     data: sl.Dataset = sl.Dataset(path)
     image, label = data[0]
     values: "np.ndarray[Any, Any]" = image
-    loader: sl.Loader = sl.Loader(data, batch_size=2, device="cpu", random_resized_crop=(24, 24), flip=True, dtype="float32")
+    loader: sl.Loader = sl.Loader(
+        data, batch_size=2, device="cpu", random_resized_crop=(24, 24), flip=True, dtype="float32"
+    )
     rows: int = 0
     for epoch in range(2):
         for images, labels in loader.epoch(epoch):

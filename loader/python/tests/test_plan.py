@@ -1,4 +1,5 @@
-"""Shards of a conversion that are handed out: claim=True, and plan(), convert_shard(), finish() under schedulers."""
+"""Shards of a conversion that are handed out: claim=True, and plan(), convert_shard(),
+finish() under schedulers."""
 
 import filecmp
 import multiprocessing
@@ -165,7 +166,10 @@ def test_processes_that_claim_shards(images, folder, tmp_path):
 
 @pytest.mark.skipif(shutil.which("mpirun") is None, reason="Open MPI is not installed")
 def test_open_mpi(images, folder, tmp_path):
-    code = f"import shardloader as sl; sl.convert({str(images)!r}, {str(tmp_path / 'out')!r}, claim=True, **{OPTIONS!r})"
+    code = (
+        f"import shardloader as sl; sl.convert({str(images)!r}, {str(tmp_path / 'out')!r}, claim=True, "
+        f"**{OPTIONS!r})"
+    )
     subprocess.run(
         ["mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "3", sys.executable, "-c", code],
         check=True,

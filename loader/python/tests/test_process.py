@@ -60,8 +60,8 @@ def interrupt(process):
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="tgkill's number is that of x86-64")
 @pytest.mark.parametrize("transport", ["staged", "mapped"])
 def test_ctrl_c_ends_a_wait_that_would_not_end(folder, transport):
-    # staged: the feeder and its threads stop, and next() waits for a batch. mapped: so it is, or a batch was begun and the
-    # wait is for its bytes.
+    # staged: the feeder and its threads stop, and next() waits for a batch.
+    # mapped: so it is, or a batch was begun and the wait is for its bytes.
     process = python(
         STOP_OTHER_THREADS
         + """
@@ -123,7 +123,8 @@ def test_ctrl_c_stops_a_conversion_that_then_goes_on(tmp_path, make):
                 told.append(done)
                 print("waiting", flush=True)
         try:
-            sl.convert(sys.argv[1], sys.argv[2], preset="train", resize=224, crop=224, jobs=1, samples_per_shard=100, progress=progress)
+            sl.convert(sys.argv[1], sys.argv[2], preset="train", resize=224, crop=224, jobs=1,
+                       samples_per_shard=100, progress=progress)
             print("all done")
         except KeyboardInterrupt:
             print("interrupted")

@@ -13,9 +13,8 @@ import shardloader as sl
 from shardloader._progress import Progress, Reporter, line_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "programs"))
-from remote_servers import HostileServer  # noqa: E402
-
-from conftest import make_images  # noqa: E402
+from conftest import make_images
+from remote_servers import HostileServer
 
 
 @pytest.fixture

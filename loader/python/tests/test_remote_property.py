@@ -1,4 +1,5 @@
-"""Random data sets, options and consumers: the batches of a server's data set are those of the folder, whatever cache and transit area are there."""
+"""Random data sets, options and consumers: the batches of a server's data set are those of the folder,
+whatever cache and transit area are there."""
 
 import random
 import sys
@@ -65,7 +66,10 @@ def server(tmp_path_factory):
 def make_data(where, chance, depth=0):
     """Parts of the three data sets, put together; often a shard is there twice."""
     kind = chance.random() if depth < 3 else 1
-    part = lambda: make_data(where, chance, depth + 1)
+
+    def part():
+        return make_data(where, chance, depth + 1)
+
     if kind < 0.3:
         return sl.concat(*[part() for _ in range(chance.randint(1, 3))])
     if kind < 0.45:

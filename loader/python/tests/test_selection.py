@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import shardloader as sl
-from shardloader.__main__ import main
 from conftest import CLASSES, EACH, SAMPLES, make_images
+from shardloader.__main__ import main
 
 
 def same(some: sl.Dataset, all_: sl.Dataset, indices) -> None:

@@ -1,4 +1,5 @@
-"""Nothing wrong in silence: sl.Writer. Each test has one oddity; the only results that it allows are the right data, or a named reject or error."""
+"""Nothing wrong in silence: sl.Writer. Each test has one oddity; the only results that it allows are the
+right data, or a named reject or error."""
 
 import collections
 import contextlib
@@ -61,7 +62,7 @@ def no_test_hangs():
     signal.signal(signal.SIGALRM, before)
 
 
-# --- threads, close(), abandon() -------------------------------------------------------------------------------------
+# --- threads, close(), abandon() ----------------------------------------------------------------------------
 
 
 def adders(writer, stored, errors, threads=3):
@@ -71,7 +72,7 @@ def adders(writer, stored, errors, threads=3):
                 key = f"{t} {i}"
                 writer.add(key, pixels(0), i)
                 stored.append(key)
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             errors.append(error)
 
     started = [threading.Thread(target=work, args=(t,)) for t in range(threads)]
@@ -148,7 +149,7 @@ def test_first_rows_of_several_threads_are_arrays(out):
             start.wait()
             try:
                 writer.add(str(i), np.full((2, 3), i, np.float32), i)
-            except BaseException as error:  # noqa: BLE001
+            except BaseException as error:
                 errors.append(error)
 
         threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
@@ -262,7 +263,7 @@ def test_a_fork_while_threads_add(out):
     assert_stored(out, dict.fromkeys(stored, pixels(0)))
 
 
-# --- sizes -----------------------------------------------------------------------------------------------------------
+# --- sizes --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -306,7 +307,7 @@ def test_a_shard_size_for_arrays_is_about_arrays(out):
         sl.Writer(out.with_name("small"), sample=("float32", 4), shard_size_bytes=8)
 
 
-# --- overwrite and resume --------------------------------------------------------------------------------------------
+# --- overwrite and resume -----------------------------------------------------------------------------------
 
 
 def fill(writer, numbers):
@@ -434,7 +435,7 @@ with sl.Writer({str(out)!r}, overwrite=True, **{AS_THEY_ARE!r}) as writer:
     assert not [name for name in os.listdir(out) if name.startswith(".")]
 
 
-# --- rows ------------------------------------------------------------------------------------------------------------
+# --- rows ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -612,7 +613,7 @@ def test_a_column_with_a_name_of_the_format(out, name):
     assert_stored(out, {"right": pixels(0)})
 
 
-# --- images ----------------------------------------------------------------------------------------------------------
+# --- images -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

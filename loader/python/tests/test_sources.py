@@ -48,7 +48,7 @@ def expected(images, tmp_path):
 
 def run(heading, images, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    exec(compile(program(heading), str(PAGE), "exec"), {})  # noqa: S102
+    exec(compile(program(heading), str(PAGE), "exec"), {})
     data = sl.Dataset("out")
     assert all(np.array_equal(data[i][0], sample) for i, sample in enumerate(expected(images, tmp_path)))
     assert len(data) == len(images)
@@ -68,7 +68,7 @@ def test_hugging_face_datasets(pictures, tmp_path, monkeypatch):
 
 
 def test_parquet(pictures, tmp_path, monkeypatch):
-    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     import pyarrow.parquet
 
     table = {
@@ -142,7 +142,8 @@ def test_tfrecord(pictures, tmp_path, monkeypatch):
 
 
 def beton(path, pictures, numbers):
-    """A file as FFCV 1.0 writes it: pages of 2 MiB, images raw (arrays) or jpg (bytes), and whole numbers and floats."""
+    """A file as FFCV 1.0 writes it: pages of 2 MiB, images raw (arrays) or jpg (bytes),
+    and whole numbers and floats."""
     import struct
 
     names = (b"image", b"label", b"weight")

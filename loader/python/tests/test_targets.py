@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+
 import shardloader as sl
 from shardloader import ops
 
@@ -112,7 +113,8 @@ def test_without_a_transform_targets_are_those_that_were_stored(shapes):
 
 
 def check_follows(images, targets, slack):
-    """The colours of the images are those of the masks, and the boxes are around them. slack: nearest moves a pixel by half of one, with each operation."""
+    """The colours of the images are those of the masks, and the boxes are around them. slack: nearest moves a
+    pixel by half of one, with each operation."""
     assert (images == PALETTE[targets["mask"]]).all()
     assert (images == targets["camera"]).all() and (targets["mask"] == targets["packed"]).all()
     for at, mask in enumerate(targets["mask"]):
@@ -242,7 +244,8 @@ def test_world_size_and_resume_do_not_matter(shapes):
 
 
 def test_nothing_of_a_batch_is_left_in_the_next(shapes):
-    """Slots are used again and again: a batch of a loader that has run for epochs is that of one that is new."""
+    """Slots are used again and again: a batch of a loader that has run for epochs is that
+    of one that is new."""
     options = {"augment": sl.Augment(random_resized_crop=32, flip=True, ops=MOVES), "prefetch": 1}
     for flat in ((), ("boxes", "box_labels", "keypoints")):
         old = loader(shapes, flat=flat, **options)
@@ -479,7 +482,10 @@ def test_what_goes_along_is_cut_with_its_boxes(shapes, flat, stated):
 @pytest.mark.parametrize(
     "options, says",
     [
-        ({"max_rows": {"boxes": 2, "box_labels": 3}}, 'max_rows of "boxes" is 2, and that of "box_labels" is 3'),
+        (
+            {"max_rows": {"boxes": 2, "box_labels": 3}},
+            'max_rows of "boxes" is 2, and that of "box_labels" is 3',
+        ),
         ({"fields": {"nothing": "nearest"}}, 'option fields names "nothing": the data set has "mask"'),
         ({"fields": {"mask": "bilinear"}}, 'field "mask": it is a mask'),
         ({"fields": {"mask": "cubic"}}, 'sampling is "cubic"'),
@@ -497,12 +503,18 @@ def test_what_goes_along_is_cut_with_its_boxes(shapes, flat, stated):
         ({"fields": {"boxes": sl.Keypoints()}}, "keypoints are"),
         ({"fields": {"keypoints": sl.Keypoints(swap=[(0, 2)])}}, r"swap has \(0, 2\); a row has 2 points"),
         ({"mix": sl.MixPairs(mixup=0.2), "fields": {"mask": "nearest"}}, "mixup is not defined for fields"),
-        ({"mix": sl.MixPairs(cutmix=1.0), "fields": {"depth": "bilinear"}}, "cutmix pastes fields that are delivered with nearest"),
+        (
+            {"mix": sl.MixPairs(cutmix=1.0), "fields": {"depth": "bilinear"}},
+            "cutmix pastes fields that are delivered with nearest",
+        ),
         ({"mix": sl.MixPairs(cutmix=1.0), "fields": {"boxes": sl.Boxes()}}, "not defined for boxes"),
-        ({"mix": sl.MixPairs(cutmix=1.0), "fields": {}, "correspondence": True}, "not defined for boxes, keypoints and correspondence"),
+        (
+            {"mix": sl.MixPairs(cutmix=1.0), "fields": {}, "correspondence": True},
+            "not defined for boxes, keypoints and correspondence",
+        ),
         ({"augment": sl.Augment.aug_mix()}, "aug_mix blends samples"),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_possible_is_refused(shapes, options, says):
     with pytest.raises(sl.InvalidArgumentError, match=says):
         loader(shapes, **options)
@@ -565,12 +577,11 @@ def test_sets_of_other_codecs_selections_and_short_batches(shapes, tmp_path):
         assert (np.array(batch.images) == PALETTE[batch.field("mask")]).all()
         seen.extend(batch.ids.tolist())
     assert sorted(seen) == list(range(27))
-    last = [
-        batch
-        for batch in loader(
+    last = list(
+        loader(
             parts[1], fields=fields, augment=augment, drop_last=False, batch_size=4, rank=1, world_size=4
         ).epoch(0)
-    ][-1]
+    )[-1]
     assert len(last.ids) == len(last.field("mask")) == len(last.column("boxes")) < 4
 
 

@@ -1,4 +1,5 @@
-"""Trainings with the real packages, in as many processes as users start: each epoch's samples once, and the same on resuming."""
+"""Trainings with the real packages, in as many processes as users start: each epoch's samples once,
+and the same on resuming."""
 
 import os
 import subprocess
@@ -14,7 +15,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 
 def start(script, *arguments, processes=1, torchrun=True, tmp_path, **environment):
-    """Runs the script, under torchrun if there are several processes that it does not start itself; returns what each rank wrote to OUT/RANK."""
+    """Runs the script, under torchrun if there are several processes that it does not start itself;
+    returns what each rank wrote to OUT/RANK."""
     path = tmp_path / "script.py"
     path.write_text(textwrap.dedent(script))
     out = tmp_path / "out"
@@ -100,9 +102,11 @@ def test_lightning_with_ddp(folder, tmp_path):
             def configure_optimizers(self):
                 return torch.optim.SGD(self.parameters(), 0.1)
 
-        trainer = lightning.Trainer(accelerator="cpu", devices=2, strategy="ddp", max_epochs=2, logger=False, enable_progress_bar=False,
-                                    enable_model_summary=False, enable_checkpointing=False)
-        trainer.fit(Module(), sl.Loader(sys.argv[1], batch_size=10, framework="torch", dtype="float32", seed=1))
+        trainer = lightning.Trainer(accelerator="cpu", devices=2, strategy="ddp", max_epochs=2, logger=False,
+                                    enable_progress_bar=False, enable_model_summary=False,
+                                    enable_checkpointing=False)
+        loader = sl.Loader(sys.argv[1], batch_size=10, framework="torch", dtype="float32", seed=1)
+        trainer.fit(Module(), loader)
         """,
         folder,
         processes=2,
@@ -112,7 +116,8 @@ def test_lightning_with_ddp(folder, tmp_path):
 
 
 def test_lightning_starts_its_own_processes_and_validates(folder, tmp_path):
-    """Started as a plain program: Lightning starts the second process, which has WORLD_SIZE and no RANK when its loaders are made."""
+    """Started as a plain program: Lightning starts the second process,
+    which has WORLD_SIZE and no RANK when its loaders are made."""
     pytest.importorskip("lightning.pytorch", reason="Lightning is not installed")
     seen = start(
         """
@@ -140,9 +145,11 @@ def test_lightning_starts_its_own_processes_and_validates(folder, tmp_path):
                 return torch.optim.SGD(self.parameters(), 0.1)
 
         options = {"framework": "torch", "dtype": "float32"}
-        trainer = lightning.Trainer(accelerator="cpu", devices=2, strategy="ddp", max_epochs=2, logger=False, enable_progress_bar=False,
-                                    enable_model_summary=False, enable_checkpointing=False, num_sanity_val_steps=0)
-        train, val = sl.Loader(sys.argv[1], batch_size=10, seed=1, **options), sl.Loader(sys.argv[1], batch_size=8, shuffle=False, drop_last=False, **options)
+        trainer = lightning.Trainer(accelerator="cpu", devices=2, strategy="ddp", max_epochs=2, logger=False,
+                                    enable_progress_bar=False, enable_model_summary=False,
+                                    enable_checkpointing=False, num_sanity_val_steps=0)
+        train = sl.Loader(sys.argv[1], batch_size=10, seed=1, **options)
+        val = sl.Loader(sys.argv[1], batch_size=8, shuffle=False, drop_last=False, **options)
         trainer.fit(Module(), train, val)
         """,
         folder,
@@ -190,7 +197,8 @@ LIGHTNING_THAT_IS_KILLED = """
     import os, sys, torch, lightning.pytorch as lightning, shardloader as sl
     from lightning.pytorch.callbacks import ModelCheckpoint
 
-    folder, checkpoints, killed_at, resume = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] == "resume"
+    folder, checkpoints = sys.argv[1:3]
+    killed_at, resume = int(sys.argv[3]), sys.argv[4] == "resume"
 
     class Module(lightning.LightningModule):
         def __init__(self):
@@ -210,9 +218,10 @@ LIGHTNING_THAT_IS_KILLED = """
             return torch.optim.SGD(self.parameters(), 0.1)
 
     lightning.seed_everything(0)
-    saved = ModelCheckpoint(dirpath=checkpoints, filename="state", every_n_train_steps=8, enable_version_counter=False)
-    trainer = lightning.Trainer(accelerator="cpu", devices=2, strategy="ddp", max_epochs=2, logger=False, enable_progress_bar=False,
-                                enable_model_summary=False, callbacks=[saved])
+    saved = ModelCheckpoint(dirpath=checkpoints, filename="state", every_n_train_steps=8,
+                            enable_version_counter=False)
+    trainer = lightning.Trainer(accelerator="cpu", devices=2, strategy="ddp", max_epochs=2, logger=False,
+                                enable_progress_bar=False, enable_model_summary=False, callbacks=[saved])
     module = Module()
     trainer.fit(module, sl.Loader(folder, batch_size=5, framework="torch", dtype="float32", seed=1),
                 ckpt_path=os.path.join(checkpoints, "state.ckpt") if resume else None)
@@ -222,7 +231,8 @@ LIGHTNING_THAT_IS_KILLED = """
 
 
 def test_lightning_with_ddp_resumes_in_the_epoch(folder, tmp_path):
-    """Killed at step 10, in the second epoch of 6 steps; it goes on from the checkpoint of step 8, as if it had never stopped."""
+    """Killed at step 10, in the second epoch of 6 steps; it goes on from the checkpoint of step 8,
+    as if it had never stopped."""
     pytest.importorskip("lightning.pytorch", reason="Lightning is not installed")
 
     def run(name, killed_at, how):
@@ -260,14 +270,15 @@ def test_accelerate_with_two_processes(folder, tmp_path):
         import os, sys, torch, accelerate, shardloader as sl
         accelerator = accelerate.Accelerator(cpu=True)
         net = torch.nn.Linear(3, 3)
-        net, optimizer, loader = accelerator.prepare(net, torch.optim.SGD(net.parameters(), 0.1),
-                                                     sl.Loader(sys.argv[1], batch_size=10, framework="torch", dtype="float32", seed=1))
+        loader = sl.Loader(sys.argv[1], batch_size=10, framework="torch", dtype="float32", seed=1)
+        net, optimizer, loader = accelerator.prepare(net, torch.optim.SGD(net.parameters(), 0.1), loader)
         with open(os.path.join(os.environ["OUT"], str(accelerator.process_index)), "w") as out:
             for epoch in range(2):
                 loader.set_epoch(epoch)
                 for batch in loader:
                     print(epoch, *batch.ids.tolist(), file=out)
-                    accelerator.backward(torch.nn.functional.cross_entropy(net(batch.images.mean((2, 3))), batch.labels))
+                    answers = net(batch.images.mean((2, 3)))
+                    accelerator.backward(torch.nn.functional.cross_entropy(answers, batch.labels))
                     optimizer.step()
         accelerator.end_training()
         """,
@@ -278,7 +289,7 @@ def test_accelerate_with_two_processes(folder, tmp_path):
     assert_shared_by_ranks(seen, 2)
 
 
-# --- transformers -------------------------------------------------------------------------------------------------------
+# --- transformers -------------------------------------------------------------------------------------------
 
 
 def tiny_model(seen, loader):
@@ -356,7 +367,8 @@ def test_transformers_resumes_in_the_epoch(folder, tmp_path):
 
 @pytest.mark.parametrize("step, accumulate", [(8, 1), (6, 1), (1, 1), (12, 1), (2, 2), (3, 2), (4, 2)])
 def test_transformers_resumes_by_a_checkpoint_alone(folder, tmp_path, step, accumulate):
-    """In the middle of an epoch (6 batches), at its end, and at the end of the run; with batches that are accumulated."""
+    """In the middle of an epoch (6 batches), at its end, and at the end of the run;
+    with batches that are accumulated."""
     whole, first, second = [], [], []
     options = {"gradient_accumulation_steps": accumulate}
     trainer_of(folder, tmp_path / "whole", whole, save_strategy="no", **options).train()
@@ -393,8 +405,9 @@ def test_transformers_with_two_processes_resumes(folder, tmp_path):
 
         sl.transformers.Inputs = Noted
         folder, where, steps, resume = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] == "resume"
-        settings = transformers.TrainingArguments(output_dir=where, use_cpu=True, report_to=[], disable_tqdm=True, logging_strategy="no", num_train_epochs=2,
-                                                  max_steps=steps, save_strategy="steps", save_steps=4)
+        settings = transformers.TrainingArguments(
+            output_dir=where, use_cpu=True, report_to=[], disable_tqdm=True, logging_strategy="no",
+            num_train_epochs=2, max_steps=steps, save_strategy="steps", save_steps=4)
         train = sl.Loader(folder, batch_size=10, seed=1, framework="torch", dtype="float32")
         LoaderTrainer(Model(), settings, train_dataset=train).train(resume_from_checkpoint=resume)
         """
@@ -410,7 +423,7 @@ def test_transformers_with_two_processes_resumes(folder, tmp_path):
         assert first[rank][0] + first[rank].get(1, []) + rest[rank][1] == whole[rank][0] + whole[rank][1]
 
 
-# --- torch.compile ------------------------------------------------------------------------------------------------------
+# --- torch.compile ------------------------------------------------------------------------------------------
 
 
 def test_torch_compile_trains_on_batches(data):

@@ -251,9 +251,11 @@ def test_further_images_that_do_not_fit_are_named(images, tmp_path):
         (sl.ImageField("uint8", 6, 0, 1), "field field: sample width is 0"),
         (sl.ImageField("uint8", 2, 2, 2, 2, 2), "5 axes"),
     ]:
-        with pytest.raises(sl.InvalidArgumentError, match=text):
-            with sl.Writer(tmp_path / "bad", columns={"field": field}, **OPTIONS) as writer:
-                writer.add("a", next(rows(images))["image"], 0, field=np.zeros(field.shape, field.dtype))
+        with (
+            pytest.raises(sl.InvalidArgumentError, match=text),
+            sl.Writer(tmp_path / "bad", columns={"field": field}, **OPTIONS) as writer,
+        ):
+            writer.add("a", next(rows(images))["image"], 0, field=np.zeros(field.shape, field.dtype))
     with pytest.raises(sl.InvalidArgumentError, match="expected role"):
         sl.ImageField("uint8", 2, 2, 1, role="video")
 
@@ -264,11 +266,10 @@ def test_further_images_are_resumed_and_must_be_the_same(images, tmp_path):
     with sl.Writer(whole, classes=CLASSES, columns=FURTHER, **OPTIONS) as writer:
         for i, row in enumerate(every):
             writer.add(**row, **further_images(i))
-    with pytest.raises(KeyError):
-        with sl.Writer(out, classes=CLASSES, columns=FURTHER, **OPTIONS) as writer:
-            for i, row in enumerate(every[:30]):
-                writer.add(**row, **further_images(i))
-            raise KeyError
+    with pytest.raises(KeyError), sl.Writer(out, classes=CLASSES, columns=FURTHER, **OPTIONS) as writer:
+        for i, row in enumerate(every[:30]):
+            writer.add(**row, **further_images(i))
+        raise KeyError
     with pytest.raises(sl.InvalidArgumentError, match="fields"):
         sl.Writer(
             out,
@@ -431,7 +432,8 @@ import sys
 from pathlib import Path
 import shardloader as sl
 images, out = map(Path, sys.argv[1:3])
-with sl.Writer(out, classes=["ant", "bee", "cow"], resume=True, preset="train", resize=32, crop=32, samples_per_shard=8, jobs=2) as writer:
+with sl.Writer(out, classes=["ant", "bee", "cow"], resume=True, preset="train", resize=32, crop=32,
+               samples_per_shard=8, jobs=2) as writer:
     for path in sorted(images.rglob("*.png")):
         key = str(path.relative_to(images))
         if key not in writer:
@@ -491,7 +493,7 @@ def test_several_writers_at_once_and_threads_that_add(images, folder, tmp_path):
     def one(name):
         try:
             sl.write(iter(todo), tmp_path / name, classes=CLASSES, jobs=1, **OPTIONS)
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             errors.append(error)
 
     threads = [threading.Thread(target=one, args=(str(i),)) for i in range(4)]

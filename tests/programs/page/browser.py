@@ -1,4 +1,5 @@
-"""A headless Chromium, driven over a pipe by the DevTools protocol (https://chromedevtools.github.io/devtools-protocol/).
+"""A headless Chromium, driven over a pipe by the DevTools protocol
+(https://chromedevtools.github.io/devtools-protocol/).
 
 Needs nothing but Python's standard library and a program named chromium, chromium-browser or google-chrome.
 """

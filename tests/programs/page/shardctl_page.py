@@ -1,4 +1,5 @@
-"""shardctl page without a browser: what is written, what is refused, and that a stopped run leaves nothing in the way."""
+"""shardctl page without a browser: what is written, what is refused,
+and that a stopped run leaves nothing in the way."""
 
 import json
 import os

@@ -1,4 +1,5 @@
-"""The page of `shardctl page` in a real browser: by mouse, by keyboard, with hostile names, with 1,000 classes."""
+"""The page of `shardctl page` in a real browser: by mouse, by keyboard,
+with hostile names, with 1,000 classes."""
 
 import json
 import sys
@@ -54,7 +55,8 @@ class Page(TestCase):
         self.assertEqual(page.value("document.title"), "out")
         self.assertEqual(len(self.shown()), 12)
         page.wait_for(
-            "[...document.querySelectorAll('#pictures img')].slice(0, 4).every((i) => i.complete && i.naturalWidth === 32)"
+            "[...document.querySelectorAll('#pictures img')].slice(0, 4).every((i) => i.complete && "
+            "i.naturalWidth === 32)"
         )
         self.assertEqual(page.value("document.querySelectorAll('#histogram button').length"), 3)
         self.assertEqual(page.value("document.querySelectorAll('#channel-list svg').length"), 3)
@@ -72,7 +74,8 @@ class Page(TestCase):
         page.value("document.getElementById('augmented').scrollIntoView()")
         self.assertEqual(page.value("document.querySelectorAll('#augmented-list li').length"), 8)
         page.wait_for(
-            "[...document.querySelectorAll('#augmented-list li:first-child img')].every((i) => i.complete && i.naturalWidth === 32)"
+            "[...document.querySelectorAll('#augmented-list li:first-child img')].every((i) => i.complete && "
+            "i.naturalWidth === 32)"
         )
         self.assertEqual(
             page.value("document.querySelectorAll('#augmented-list li:first-child img').length"), 7

@@ -2,24 +2,26 @@
 
     import shardloader as sl
     sl.convert("images/train", "out/train", preset="train")
-    train = sl.Loader("out/train", batch_size=256, device="cuda:0", random_resized_crop=224, flip=True, dtype="float16")
+    train = sl.Loader(
+        "out/train", batch_size=256, device="cuda:0", random_resized_crop=224, flip=True, dtype="float16"
+    )
     for epoch in range(90):
         for images, labels in train.epoch(epoch):
             ...
 
-Dataset opens a data set and gives access to samples, labels and keys, and to parts of it. concat() and mix() put several together.
-Loader delivers batches. convert() converts a folder of images into a data set; plan(), convert_shard() and finish() do the same under a scheduler.
-Writer and write() make a data set of images that a program hands over. Every error is a ShardError and also one of Python's own (ValueError,
-FileNotFoundError, OSError, RuntimeError). What a conversion leaves out is a ConversionWarning.
+Dataset opens a data set and gives access to samples, labels and keys, and to parts of it. concat() and mix()
+put several together. Loader delivers batches. convert() converts a folder of images into a data set; plan(),
+convert_shard() and finish() do the same under a scheduler. Writer and write() make a data set of images that
+a program hands over. Every error is a ShardError and also one of Python's own (ValueError, FileNotFoundError,
+OSError, RuntimeError). What a conversion leaves out is a ConversionWarning.
 """
 
 from . import _core
 from ._augment import Augment, Instruction, MixPairs, Operation, ops
+from ._batch import Batch
 from ._convert import Conversion, convert
+from ._core import Tensor
 from ._dataset import Columns, Dataset, Finding, Keys, Mix, concat, mix
-from ._export import to_parquet
-from ._fields import Field, Fields, ImageField, Ragged, RaggedArray, Text
-from ._plan import Plan, ShardResult, convert_shard, finish, plan
 from ._errors import (
     CancelledError,
     ConversionWarning,
@@ -31,11 +33,12 @@ from ._errors import (
     ShardError,
     UnsupportedError,
 )
-from ._core import Tensor
-from ._batch import Batch
-from ._targets import Boxes, Geometry, Keypoints, Pixels
-from ._progress import Progress
+from ._export import to_parquet
+from ._fields import Field, Fields, ImageField, Ragged, RaggedArray, Text
 from ._loader import Epoch, Loader, Stats, cuda_device_count, has_cuda
+from ._plan import Plan, ShardResult, convert_shard, finish, plan
+from ._progress import Progress
+from ._targets import Boxes, Geometry, Keypoints, Pixels
 from ._writer import Writer, write
 
 __version__ = _core.version

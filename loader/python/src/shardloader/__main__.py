@@ -1,8 +1,9 @@
 """python -m shardloader info OUT: what a data set is, from its dataset.json.
 
-    python -m shardloader info OUT [--json]     the same facts as `shardctl info`, briefly
-    python -m shardloader export OUT --parquet FILE     all of it as one Parquet file (needs pyarrow)
-    python -m shardloader prefix                the folder for CMAKE_PREFIX_PATH, where the wheel has headers and archives
+    python -m shardloader info OUT [--json]           the same facts as `shardctl info`, briefly
+    python -m shardloader export OUT --parquet FILE   all of it as one Parquet file (needs pyarrow)
+    python -m shardloader prefix                      the folder for CMAKE_PREFIX_PATH, where the wheel has
+                                                      headers and archives
 
 Exit codes are those of shardctl: 2 if something cannot be read or the usage was wrong.
 """
@@ -13,7 +14,7 @@ import argparse
 import json
 import os
 import sys
-from typing import Optional, Sequence
+from collections.abc import Sequence
 
 from . import Dataset, ShardError, __version__, cuda_device_count, has_cuda, to_parquet
 
@@ -29,7 +30,7 @@ def _bytes(count: int) -> str:
     return f"{count} B" if unit == "B" else f"{value:.1f} {unit}"
 
 
-def _facts(data: Dataset) -> "dict[str, str]":
+def _facts(data: Dataset) -> dict[str, str]:
     info = data.info
     stored = sum(os.path.getsize(os.path.join(info["folder"], file)) for file, _ in info["shards"])
     classes = ", ".join(ascii(name)[1:-1] for name in data.classes[:_LISTED])
@@ -48,7 +49,7 @@ def _facts(data: Dataset) -> "dict[str, str]":
     }
 
 
-def main(arguments: Optional[Sequence[str]] = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m shardloader", description="Look at data sets of shardify."
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from typing import Any, Callable, Optional
+from collections.abc import Callable
+from typing import Any
 
 from . import _core
 from ._core import Tensor
@@ -18,7 +19,8 @@ DTYPES = {"u8": "uint8", "u16": "uint16", "f16": "float16", "bf16": "bfloat16", 
 
 
 def dtype_name(dtype: Any) -> str:
-    """ "uint8", "uint16", "float16", "bfloat16" or "float32" of any spelling: "f16", "float16", torch.float16, np.float16, a numpy dtype."""
+    """ "uint8", "uint16", "float16", "bfloat16" or "float32" of any spelling: "f16", "float16",
+    torch.float16, np.float16, a numpy dtype."""
     if isinstance(dtype, str):
         name = dtype
     elif type(dtype).__module__.partition(".")[0] == "torch":
@@ -39,7 +41,8 @@ def dtype_name(dtype: Any) -> str:
 
 
 def to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
-    """The same memory as an array, which keeps it alive. bfloat16: ml_dtypes' where installed, else its bits in uint16."""
+    """The same memory as an array, which keeps it alive.
+    bfloat16: ml_dtypes' where installed, else its bits in uint16."""
     array = np.asarray(tensor)
     if tensor.dtype == "bfloat16":
         try:
@@ -50,7 +53,7 @@ def to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
     return array
 
 
-def default_framework(on_cuda: bool) -> Optional[str]:
+def default_framework(on_cuda: bool) -> str | None:
     """torch where it is installed (or imported); else numpy on the host, cupy on a GPU."""
     if "torch" in sys.modules or importlib.util.find_spec("torch"):
         return "torch"
@@ -60,15 +63,16 @@ def default_framework(on_cuda: bool) -> Optional[str]:
 
 
 class Framework:
-    """How one framework takes batches: which stream is current, and what an array of it is made of a tensor by."""
+    """How one framework takes batches: which stream is current,
+    and what an array of it is made of a tensor by."""
 
     device = "cpu"  # or "cuda:N"
 
     # None: the host waits for the batch. -1: the consumer of DLPack says its stream later.
-    def stream(self) -> Optional[int]:
+    def stream(self) -> int | None:
         return None
 
-    current_stream: Optional[Callable[[], int]] = (
+    current_stream: Callable[[], int] | None = (
         None  # of the calling thread; asked when the last array of a batch dies
     )
 
@@ -102,12 +106,14 @@ class Torch(Framework):
         if ordinal >= 0:
             if torch.version.cuda is None:
                 raise InvalidArgumentError(
-                    f'device "cuda:{ordinal}": this PyTorch ({torch.__version__}) was built without CUDA; install one that was built with it, '
+                    f'device "cuda:{ordinal}": this PyTorch ({torch.__version__}) was built without CUDA; '
+                    "install one that was built with it, "
                     'or use framework=None or "cupy"'
                 )
             if not torch.cuda.is_available():
                 raise InvalidArgumentError(
-                    f'device "cuda:{ordinal}": PyTorch finds no GPU that it can use (torch.cuda.is_available() is False); use device="cpu"'
+                    f'device "cuda:{ordinal}": PyTorch finds no GPU that it can use '
+                    '(torch.cuda.is_available() is False); use device="cpu"'
                 )
             torch.cuda.init()
             raw = getattr(
@@ -145,7 +151,7 @@ class Cupy(Framework):
         with self._cupy.cuda.Device(self._ordinal):
             return int(self._cupy.cuda.get_current_stream().ptr)
 
-    def stream(self) -> Optional[int]:
+    def stream(self) -> int | None:
         return self._current()
 
     def images(self, tensor: Tensor) -> Any:
@@ -161,7 +167,8 @@ class Cupy(Framework):
 
 
 class Jax(Framework):
-    """JAX runs its work on streams of its own, which it does not name: the host waits for the batch, and JAX gets a copy."""
+    """JAX runs its work on streams of its own, which it does not name:
+    the host waits for the batch, and JAX gets a copy."""
 
     def __init__(self, ordinal: int) -> None:
         import jax.numpy
@@ -187,7 +194,7 @@ class DLPack(Framework):
     def __init__(self, ordinal: int) -> None:
         self._on_cuda = ordinal >= 0
 
-    def stream(self) -> Optional[int]:
+    def stream(self) -> int | None:
         return -1 if self._on_cuda else None
 
     def images(self, tensor: Tensor) -> Tensor:
@@ -201,23 +208,25 @@ def _require_gpu(ordinal: int) -> None:
     """Says what is missing before a framework is asked, which knows only its own part of it."""
     if not _core.has_cuda:
         raise UnsupportedError(
-            f'device "cuda:{ordinal}": this build of shardloader has no CUDA: install it again where a CUDA compiler is found (CUDACXX, or nvcc in PATH), '
+            f'device "cuda:{ordinal}": this build of shardloader has no CUDA: '
+            "install it again where a CUDA compiler is found (CUDACXX, or nvcc in PATH), "
             'or use device="cpu"'
         )
     if int(_core.cuda_device_count()) == 0:
         raise UnsupportedError(
-            f'device "cuda:{ordinal}": there is no GPU that this process can use: no driver of NVIDIA is loaded, or CUDA_VISIBLE_DEVICES hides all GPUs; '
+            f'device "cuda:{ordinal}": there is no GPU that this process can use: '
+            "no driver of NVIDIA is loaded, or CUDA_VISIBLE_DEVICES hides all GPUs; "
             'use device="cpu"'
         )
 
 
-def framework_of(name: Optional[str], ordinal: int) -> Framework:
+def framework_of(name: str | None, ordinal: int) -> Framework:
     framework = _make_framework(name, ordinal)
     framework.device = "cpu" if ordinal < 0 else f"cuda:{ordinal}"
     return framework
 
 
-def _make_framework(name: Optional[str], ordinal: int) -> Framework:
+def _make_framework(name: str | None, ordinal: int) -> Framework:
     if name == "auto":
         name = default_framework(ordinal >= 0)
     if name is None:

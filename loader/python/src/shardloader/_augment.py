@@ -1,10 +1,11 @@
-"""Augmentation: operations on the pixels of each sample, drawn from (seed, epoch, sample, view, operation)."""
+"""Augmentation: operations on the pixels of each sample, drawn from (seed, epoch,
+sample, view, operation)."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Union
 
 from . import _check, _core
 from ._errors import InvalidArgumentError
@@ -19,19 +20,20 @@ class Operation(NamedTuple):
     """One operation: its name and parameters. Made by the functions of shardloader.ops."""
 
     name: str
-    parameters: "Mapping[str, Any]"
+    parameters: Mapping[str, Any]
 
 
 class Instruction(NamedTuple):
     """One step of a drawn program, with all parameters (docs/augment.md)."""
 
     opcode: str
-    whole: "tuple[int, ...]"
-    real: "tuple[float, ...]"
+    whole: tuple[int, ...]
+    real: tuple[float, ...]
 
 
-def _span(where: str, value: Span, centre: Optional[float] = None) -> "tuple[float, float]":
-    """(low, high). A single number v is (centre - v, centre + v), and not below 0 around 1, as in torchvision. where: named in errors."""
+def _span(where: str, value: Span, centre: float | None = None) -> tuple[float, float]:
+    """(low, high). A single number v is (centre - v, centre + v), and not below 0 around 1,
+    as in torchvision. where: named in errors."""
     if isinstance(value, (int, float)):
         if centre is None:
             return (float(value), float(value))
@@ -50,7 +52,7 @@ def _or(value: Any, otherwise: Any) -> Any:
     return otherwise if value is None else value
 
 
-def _check_pairs(**of: "tuple[Any, dict[str, Any]]") -> None:
+def _check_pairs(**of: tuple[Any, dict[str, Any]]) -> None:
     """What belongs to an operation is not given without it."""
     for name, (value, further) in of.items():
         for other, given in further.items():
@@ -66,7 +68,7 @@ def _check_probabilities(**of: Any) -> None:
             raise InvalidArgumentError(f"{name} is {p!r}; expected a probability, 0 to 1 (1: always)")
 
 
-def _key(seed: int, epoch: int, sample: int, view: int) -> "tuple[int, int, int, int]":
+def _key(seed: int, epoch: int, sample: int, view: int) -> tuple[int, int, int, int]:
     """What keys the draws, checked."""
     numbers = tuple(operator.index(number) for number in (seed, epoch, sample, view))
     for name, number, bits in zip(("seed", "epoch", "sample", "view"), numbers, (64, 64, 64, 32)):
@@ -76,7 +78,8 @@ def _key(seed: int, epoch: int, sample: int, view: int) -> "tuple[int, int, int,
 
 
 class ops:
-    """Operations for Augment(ops=[...]). p: the probability of being applied. Each has torchvision's definition (docs/augment.md)."""
+    """Operations for Augment(ops=[...]). p: the probability of being applied.
+    Each has torchvision's definition (docs/augment.md)."""
 
     @staticmethod
     def color_jitter(
@@ -89,7 +92,7 @@ class ops:
         p: float = 1,
     ) -> Operation:
         """torchvision's ColorJitter. A number v: factors from 1 - v to 1 + v, and hues from -v to v."""
-        given: "dict[str, Any]" = {"random_order": random_order, "p": p}
+        given: dict[str, Any] = {"random_order": random_order, "p": p}
         for name, value, centre in (
             ("brightness", brightness, 1.0),
             ("contrast", contrast, 1.0),
@@ -145,7 +148,7 @@ class ops:
         return Operation("invert", {"p": p})
 
     @staticmethod
-    def permute(order: "Optional[Sequence[int]]" = None, *, p: float = 1) -> Operation:
+    def permute(order: Sequence[int] | None = None, *, p: float = 1) -> Operation:
         """Output channel c is input channel order[c]. None: a random order."""
         channels = (
             None
@@ -159,15 +162,16 @@ class ops:
     @staticmethod
     def affine(
         degrees: Span = 0,
-        translate: "Sequence[float]" = (0, 0),
+        translate: Sequence[float] = (0, 0),
         scale: Span = 1,
-        shear: "Union[float, Sequence[float]]" = 0,
+        shear: float | Sequence[float] = 0,
         *,
         interpolation: str = "nearest",
         fill: Fill = 0,
         p: float = 1,
     ) -> Operation:
-        """torchvision's RandomAffine. shear: a number, (low, high) along x, or four numbers: those of x and y."""
+        """torchvision's RandomAffine. shear: a number, (low, high) along x,
+        or four numbers: those of x and y."""
         if not isinstance(shear, (int, float)) and (
             not isinstance(shear, (list, tuple)) or len(shear) not in (2, 4)
         ):
@@ -214,7 +218,7 @@ class ops:
     def erasing(
         scale: Span = (0.02, 0.33),
         ratio: Span = (0.3, 3.3),
-        value: "Union[float, Sequence[float], str]" = 0,
+        value: float | Sequence[float] | str = 0,
         *,
         p: float = 0.5,
     ) -> Operation:
@@ -239,7 +243,7 @@ class ops:
         return Operation("vertical_flip", {"p": p})
 
     @staticmethod
-    def turns(turns: Optional[int] = None, *, p: float = 1) -> Operation:
+    def turns(turns: int | None = None, *, p: float = 1) -> Operation:
         """Quarter turns counter-clockwise: 0 to 3. None: each equally often."""
         return Operation("turns", {"turns": turns, "p": p})
 
@@ -323,11 +327,12 @@ class ops:
 class MixPairs(NamedTuple):
     """Mixup and cutmix of neighbours in the global batch: rows 0 and 1, 2 and 3, ...
 
-    mixup, cutmix: parameters of the beta distribution of a sample's share; 0: never. probability: of a pair being mixed.
+    mixup, cutmix: parameters of the beta distribution of a sample's share; 0: never.
+        probability: of a pair being mixed.
     cutmix_probability: of cutmix then, if both are given.
 
-    A batch then has column("labels_b"), the neighbours' labels, and column("share"), float32: what is left of each row's own sample.
-    Batch.soft_labels(classes) makes float32 [sample, classes] of them."""
+    A batch then has column("labels_b"), the neighbours' labels, and column("share"), float32: what is left of
+    each row's own sample. Batch.soft_labels(classes) makes float32 [sample, classes] of them."""
 
     mixup: float = 0
     cutmix: float = 0
@@ -342,45 +347,48 @@ class Augment:
         sl.Augment.rand_augment(2, 9)
         sl.Augment(ops=[sl.ops.posterize(4, p=0.5), sl.ops.affine(10, scale=(0.9, 1.1))])
 
-    center_crop, random_crop, random_resized_crop, scale, ratio, flip, dtype, layout, mean, std: as for Loader; not given: what the Loader says.
-        mean and std may be one number for all channels.
-    color_jitter: brightness, contrast, saturation and hue, with probability color_jitter_p (default: 1). grayscale, equalize, auto_contrast, invert,
-        vertical_flip: probabilities; vertical_flip=True is 0.5, as for flip. gaussian_blur: a kernel size, with gaussian_blur_sigma (default: 0.1 to 2)
-        and gaussian_blur_p (1). solarize: a threshold of bytes, 0 to 255, with solarize_p (1). They are applied in the order of these sentences.
+    center_crop, random_crop, random_resized_crop, scale, ratio, flip, dtype, layout, mean, std: as for
+        Loader; not given: what the Loader says. mean and std may be one number for all channels.
+    color_jitter: brightness, contrast, saturation and hue, with probability color_jitter_p (default: 1).
+        grayscale, equalize, auto_contrast, invert, vertical_flip: probabilities; vertical_flip=True is 0.5,
+        as for flip. gaussian_blur: a kernel size, with gaussian_blur_sigma (default: 0.1 to 2) and
+        gaussian_blur_p (1). solarize: a threshold of bytes, 0 to 255, with solarize_p (1). They are applied
+        in the order of these sentences.
     policy: "rand_augment", "trivial_augment", "auto_augment", "aug_mix" or "three_augment", before those.
-    ops: further operations, made by the functions of shardloader.ops; they follow. erasing: the probability of ops.erasing(), at the end.
+    ops: further operations, made by the functions of shardloader.ops; they follow.
+        erasing: the probability of ops.erasing(), at the end.
 
-    The same (seed, epoch, sample, view) gives the same result on every device, bit for bit. Raises InvalidArgumentError (a ValueError)
-    naming operation, value and bounds.
+    The same (seed, epoch, sample, view) gives the same result on every device, bit for bit. Raises
+    InvalidArgumentError (a ValueError) naming operation, value and bounds.
     """
 
     def __init__(
         self,
         *,
-        center_crop: Optional[Size] = None,
-        random_crop: Optional[Size] = None,
-        random_resized_crop: Optional[Size] = None,
-        scale: "Optional[tuple[float, float]]" = None,
-        ratio: "Optional[tuple[float, float]]" = None,
-        flip: Union[None, bool, float] = None,
+        center_crop: Size | None = None,
+        random_crop: Size | None = None,
+        random_resized_crop: Size | None = None,
+        scale: tuple[float, float] | None = None,
+        ratio: tuple[float, float] | None = None,
+        flip: None | bool | float = None,
         dtype: Any = None,
-        layout: Optional[str] = None,
-        mean: Optional[Span] = None,
-        std: Optional[Span] = None,
-        policy: Optional[str] = None,
-        color_jitter: "Optional[Sequence[Span]]" = None,
-        color_jitter_p: Optional[float] = None,
+        layout: str | None = None,
+        mean: Span | None = None,
+        std: Span | None = None,
+        policy: str | None = None,
+        color_jitter: Sequence[Span] | None = None,
+        color_jitter_p: float | None = None,
         grayscale: float = 0,
         equalize: float = 0,
         auto_contrast: float = 0,
         invert: float = 0,
-        vertical_flip: Union[bool, float] = 0,
-        gaussian_blur: Optional[int] = None,
-        gaussian_blur_sigma: Optional[Span] = None,
-        gaussian_blur_p: Optional[float] = None,
-        solarize: Optional[float] = None,
-        solarize_p: Optional[float] = None,
-        ops: "Iterable[Operation]" = (),
+        vertical_flip: bool | float = 0,
+        gaussian_blur: int | None = None,
+        gaussian_blur_sigma: Span | None = None,
+        gaussian_blur_p: float | None = None,
+        solarize: float | None = None,
+        solarize_p: float | None = None,
+        ops: Iterable[Operation] = (),
         erasing: float = 0,
     ) -> None:
         make = globals()["ops"]
@@ -407,7 +415,7 @@ class Augment:
             if size is not None:
                 _check.size(name, size)
         #: What the Loader's options of the same names become.
-        self.geometry: "dict[str, Any]" = {
+        self.geometry: dict[str, Any] = {
             name: value
             for name, value in {
                 "center_crop": center_crop,
@@ -425,11 +433,12 @@ class Augment:
             }.items()
             if value is not None
         }
-        all_of: "list[Operation]" = []
+        all_of: list[Operation] = []
         if policy is not None:
             if policy not in ("rand_augment", "trivial_augment", "auto_augment", "aug_mix", "three_augment"):
                 raise InvalidArgumentError(
-                    f'policy is {policy!r}; expected "rand_augment", "trivial_augment", "auto_augment", "aug_mix" or "three_augment"'
+                    f'policy is {policy!r}; expected "rand_augment", "trivial_augment", "auto_augment", '
+                    '"aug_mix" or "three_augment"'
                 )
             all_of.append(getattr(make, policy)())
         if color_jitter is not None:
@@ -459,7 +468,8 @@ class Augment:
                 _check.refuse(
                     "solarize",
                     solarize,
-                    "a threshold of bytes, 1 to 255 (or 0, which inverts all); for a probability give 128 and solarize_p",
+                    "a threshold of bytes, 1 to 255 (or 0, which inverts all); "
+                    "for a probability give 128 and solarize_p",
                 )
             all_of.append(make.solarize(solarize, p=_or(solarize_p, 1)))
         if isinstance(ops, Operation) or not isinstance(ops, Iterable):
@@ -473,7 +483,7 @@ class Augment:
                     f"operation {number} is {one!r}; expected what a function of shardloader.ops returns"
                 )
         #: The operations, in their order.
-        self.operations: "tuple[Operation, ...]" = tuple(all_of)
+        self.operations: tuple[Operation, ...] = tuple(all_of)
 
     @classmethod
     def rand_augment(
@@ -485,8 +495,9 @@ class Augment:
         interpolation: str = "nearest",
         fill: Fill = None,
         **more: Any,
-    ) -> "Augment":
-        """RandAugment of `count` operations with this magnitude of `bins`; further keywords are those of Augment."""
+    ) -> Augment:
+        """RandAugment of `count` operations with this magnitude of `bins`;
+        further keywords are those of Augment."""
         return cls(
             ops=[
                 ops.rand_augment(count, magnitude, bins=bins, interpolation=interpolation, fill=fill),
@@ -498,7 +509,7 @@ class Augment:
     @classmethod
     def trivial_augment(
         cls, *, bins: int = 31, interpolation: str = "nearest", fill: Fill = None, **more: Any
-    ) -> "Augment":
+    ) -> Augment:
         """TrivialAugmentWide; further keywords are those of Augment."""
         return cls(
             ops=[
@@ -511,7 +522,7 @@ class Augment:
     @classmethod
     def auto_augment(
         cls, policy: str = "imagenet", *, interpolation: str = "nearest", fill: Fill = None, **more: Any
-    ) -> "Augment":
+    ) -> Augment:
         """AutoAugment; further keywords are those of Augment."""
         return cls(
             ops=[ops.auto_augment(policy, interpolation=interpolation, fill=fill), *more.pop("ops", ())],
@@ -521,25 +532,27 @@ class Augment:
     @classmethod
     def aug_mix(
         cls, severity: int = 3, width: int = 3, depth: int = 0, alpha: float = 1, **more: Any
-    ) -> "Augment":
+    ) -> Augment:
         """AugMix; further keywords are those of Augment."""
         return cls(ops=[ops.aug_mix(severity, width, depth, alpha), *more.pop("ops", ())], **more)
 
     @classmethod
-    def three_augment(cls, **more: Any) -> "Augment":
+    def three_augment(cls, **more: Any) -> Augment:
         """3-Augment with its color_jitter(0.3, 0.3, 0.3); further keywords are those of Augment."""
         return cls(ops=[ops.three_augment(), ops.color_jitter(0.3, 0.3, 0.3), *more.pop("ops", ())], **more)
 
     @classmethod
-    def from_torchvision(cls, compose: Any, *, size: Optional[Size] = None) -> "Augment":
-        """The Augment of a torchvision.transforms.v2.Compose (or of one transform): crop, flip, operations, dtype and normalisation.
+    def from_torchvision(cls, compose: Any, *, size: Size | None = None) -> Augment:
+        """The Augment of a torchvision.transforms.v2.Compose (or of one transform): crop, flip,
+        operations, dtype and normalisation.
 
-        size: of the stored samples, a side or (rows, columns). With it, RandomCrop with padding (of this size) and Resize (to this size, so that
-        nothing is left to do) are taken too.
+        size: of the stored samples, a side or (rows, columns). With it, RandomCrop with padding (of this
+        size) and Resize (to this size, so that nothing is left to do) are taken too.
 
-        Crop and flip come first here, whatever their place was; a flip commutes with the other operations, in distribution. A crop after an
-        operation, and transforms that have no counterpart, are an InvalidArgumentError that names them. Operations have the definitions of
-        torchvision on uint8 tensors; those on floats and on Pillow's images do not round, or round in another way."""
+        Crop and flip come first here, whatever their place was; a flip commutes with the other operations, in
+        distribution. A crop after an operation, and transforms that have no counterpart, are an
+        InvalidArgumentError that names them. Operations have the definitions of torchvision on uint8 tensors;
+        those on floats and on Pillow's images do not round, or round in another way."""
         from ._from_torchvision import arguments_of
 
         return cls(
@@ -553,13 +566,14 @@ class Augment:
         parts = [f"{name}={value!r}" for name, value in self.geometry.items()]
         return f"Augment({', '.join(parts + [one.name for one in self.operations])})"
 
-    def _core(self) -> "list[tuple[str, dict[str, Any]]]":
+    def _core(self) -> list[tuple[str, dict[str, Any]]]:
         return [(one.name, dict(one.parameters)) for one in self.operations]
 
     def draw(
-        self, shape: "tuple[int, int, int]", sample: int, *, seed: int = 0, epoch: int = 0, view: int = 0
-    ) -> "list[Instruction]":
-        """The program of one sample: what the operations will do, with all drawn parameters. shape: (rows, columns, channels) after the crop."""
+        self, shape: tuple[int, int, int], sample: int, *, seed: int = 0, epoch: int = 0, view: int = 0
+    ) -> list[Instruction]:
+        """The program of one sample: what the operations will do, with all drawn parameters.
+        shape: (rows, columns, channels) after the crop."""
         rows, columns, channels = (operator.index(side) for side in shape)
         return [
             Instruction(*one)
@@ -570,8 +584,9 @@ class Augment:
 
     def apply(
         self, image: Any, sample: int = 0, *, seed: int = 0, epoch: int = 0, view: int = 0
-    ) -> "np.ndarray[Any, Any]":
-        """The operations (not crop and flip) on a uint8 image [rows, columns, channels], on the host: what a Loader gives for this sample."""
+    ) -> np.ndarray[Any, Any]:
+        """The operations (not crop and flip) on a uint8 image [rows, columns, channels], on the host:
+        what a Loader gives for this sample."""
         pixels = np.ascontiguousarray(image)
         if pixels.dtype != np.uint8 or pixels.ndim != 3:
             raise InvalidArgumentError(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import operator
 import sys
-from typing import Any, Optional
+from typing import Any
 
 from ._arrays import Framework
 from ._errors import InvalidArgumentError, UnsupportedError
 
 
 def ordinal_of(device: Any) -> int:
-    """Of "cpu" or "cpu:0" (-1), "cuda" (torch's current device, else 0), "cuda:N", a torch.device of these, or a GPU's number."""
+    """Of "cpu" or "cpu:0" (-1), "cuda" (torch's current device, else 0), "cuda:N",
+    a torch.device of these, or a GPU's number."""
     name = f"cuda:{device}" if isinstance(device, int) and not isinstance(device, bool) else str(device)
     if name in ("cpu", "cpu:0"):
         return -1
@@ -26,24 +27,26 @@ def ordinal_of(device: Any) -> int:
 class Batch(tuple[Any, Any]):
     """The tuple (images, labels), with further properties of a batch.
 
-    images: [sample, channel, row, column] or [sample, row, column, channel], with the loader's `shape` and `dtype`, in C order,
-        on the loader's device. You may write to this memory. It is not reused while the array, anything that shares its
-        memory, or this object lives.
-    labels: int64 [sample] (float32 [sample, k] from a table), on the same device. They are a copy, which you may keep.
+    images: [sample, channel, row, column] or [sample, row, column, channel], with the loader's `shape` and
+        `dtype`, in C order, on the loader's device. You may write to this memory. It is not reused while the
+        array, anything that shares its memory, or this object lives.
+    labels: int64 [sample] (float32 [sample, k] from a table), on the same device.
+        They are a copy, which you may keep.
 
-    Frameworks that move batches call to(). On the loader's device it returns this object itself, so nothing is lost or copied.
+    Frameworks that move batches call to(). On the loader's device it returns this object itself,
+    so nothing is lost or copied.
     """
 
     _core: Any = None
-    _framework: Optional[Framework] = None
-    _names: "tuple[str, ...]" = ()
-    _texts: "frozenset[str]" = frozenset()
-    _views: "tuple[Any, ...]" = ()
-    _targets: "tuple[tuple[str, ...], tuple[str, ...]]" = (
+    _framework: Framework | None = None
+    _names: tuple[str, ...] = ()
+    _texts: frozenset[str] = frozenset()
+    _views: tuple[Any, ...] = ()
+    _targets: tuple[tuple[str, ...], tuple[str, ...]] = (
         (),
         (),
     )  # names of image fields, and of columns that follow the views
-    _moved: "Optional[dict[str, Any]]" = (
+    _moved: dict[str, Any] | None = (
         None  # what to() has copied: "ids", "mask", and by "column NAME" and "field NAME" the others
     )
 
@@ -52,10 +55,10 @@ class Batch(tuple[Any, Any]):
         cls,
         core: Any,
         framework: Framework,
-        names: "tuple[str, ...]",
-        texts: "frozenset[str]",
-        targets: "tuple[tuple[str, ...], tuple[str, ...]]" = ((), ()),
-    ) -> "Batch":
+        names: tuple[str, ...],
+        texts: frozenset[str],
+        targets: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
+    ) -> Batch:
         batch = cls((framework.images(core.images), framework.labels(core.column("labels", 0))))
         batch._core, batch._framework, batch._names, batch._texts = core, framework, names, texts
         batch._views = tuple(framework.images(core.view(number)) for number in range(1, core.views))
@@ -75,9 +78,9 @@ class Batch(tuple[Any, Any]):
         return self[0]
 
     @property
-    def views(self) -> "tuple[Any, ...]":
-        """The images of every view, with Loader(views=[...]): views[0] is batch[0]. They share one lease: the memory is not reused while one
-        of them lives."""
+    def views(self) -> tuple[Any, ...]:
+        """The images of every view, with Loader(views=[...]): views[0] is batch[0]. They share one lease: the
+        memory is not reused while one of them lives."""
         return (self[0], *self._views)
 
     @property
@@ -96,20 +99,22 @@ class Batch(tuple[Any, Any]):
 
     @property
     def ids(self) -> Any:
-        """The samples' indices in the data set: int64 [sample], an array like the labels, on the same device; a copy."""
+        """The samples' indices in the data set: int64 [sample], an array like the labels,
+        on the same device; a copy."""
         core = self._origin()
         return self._moved["ids"] if self._moved is not None else self._framework.labels(core.ids)  # type: ignore[union-attr]
 
     @property
     def mask(self) -> Any:
-        """True for real samples, False for the padding of tail="pad": bool [sample], an array like the labels, on the same
-        device; a copy."""
+        """True for real samples, False for the padding of tail="pad": bool [sample],
+        an array like the labels, on the same device; a copy."""
         core = self._origin()
         return self._moved["mask"] if self._moved is not None else self._framework.mask(core)  # type: ignore[union-attr]
 
     def field(self, name: str, view: int = 0) -> Any:
-        """A further image field with a view's crop, flip and operations: [sample, channel, row, column] or [sample, row, column, channel], and masks
-        [sample, row, column]. It shares the batch's memory, like the images. KeyError if Loader(fields=...) does not have it."""
+        """A further image field with a view's crop, flip and operations: [sample, channel, row, column] or
+        [sample, row, column, channel], and masks [sample, row, column]. It shares the batch's memory, like
+        the images. KeyError if Loader(fields=...) does not have it."""
         core = self._origin()
         if self._moved is not None:
             if f"field {name} {view}" not in self._moved:
@@ -121,9 +126,9 @@ class Batch(tuple[Any, Any]):
             raise KeyError(str(error)) from None
         return self._framework.images(tensor)  # type: ignore[union-attr]
 
-    def targets(self, view: int = 0) -> "dict[str, Any]":
-        """What Loader(fields=..., correspondence=...) delivers with a view, by name: image fields, boxes, keypoints, the columns that go along with
-        boxes, and the counts or offsets of ragged columns."""
+    def targets(self, view: int = 0) -> dict[str, Any]:
+        """What Loader(fields=..., correspondence=...) delivers with a view, by name: image fields, boxes,
+        keypoints, the columns that go along with boxes, and the counts or offsets of ragged columns."""
         fields, columns = self._targets
         return {
             **{name: self.field(name, view) for name in fields},
@@ -131,12 +136,14 @@ class Batch(tuple[Any, Any]):
         }
 
     def column(self, name: str, view: int = 0) -> Any:
-        """The batch's rows of a column, [sample, ...] on the device; a copy. Boxes and keypoints of Loader(fields=...) are those of the view, other
-        columns are the same for all of them. KeyError if there is no such column.
+        """The batch's rows of a column, [sample, ...] on the device; a copy. Boxes and keypoints of
+        Loader(fields=...) are those of the view, other columns are the same for all of them. KeyError if
+        there is no such column.
 
-        A ragged column is [sample, max_rows, ...] with zeros after the rows of a sample, and column("NAME_counts") says how many each
-        has; with Loader(flat=["NAME"]) it is the rows of all samples, and column("NAME_offsets"), int64 [sample + 1], says where
-        those of each begin. A text column is a list of str."""
+        A ragged column is [sample, max_rows, ...] with zeros after the rows of a sample, and
+        column("NAME_counts") says how many each has; with Loader(flat=["NAME"]) it is the rows of all
+        samples, and column("NAME_offsets"), int64 [sample + 1], says where those of each begin. A text column
+        is a list of str."""
         core = self._origin()
         if self._moved is not None:
             if name == "labels":
@@ -154,13 +161,15 @@ class Batch(tuple[Any, Any]):
         return self._framework.labels(tensor)  # type: ignore[union-attr]
 
     def soft_labels(self, classes: int, smoothing: float = 0.0) -> Any:
-        """float32 [sample, classes], which sum to 1: the shares of the labels of a loader with mix=, or 1 for the label without. smoothing: this
-        part is divided among all classes, as in torch's CrossEntropyLoss. For torch and numpy. Labels are compared with `classes` on the host;
-        on a GPU this would wait for the batch."""
+        """float32 [sample, classes], which sum to 1: the shares of the labels of a loader with mix=, or 1
+        for the label without. smoothing: this part is divided among all classes, as in torch's
+        CrossEntropyLoss. For torch and numpy. Labels are compared with `classes` on the host; on a GPU this
+        would wait for the batch."""
         own = self[1]
         if operator.index(classes) < 1 or not 0 <= smoothing <= 1:
             raise InvalidArgumentError(
-                f"soft_labels: classes is {classes} and smoothing {smoothing}; they must be at least 1, and 0 to 1"
+                f"soft_labels: classes is {classes} and smoothing {smoothing}; they must be at least 1, "
+                "and 0 to 1"
             )
         if len(own.shape) != 1:
             raise InvalidArgumentError(
@@ -172,7 +181,8 @@ class Batch(tuple[Any, Any]):
             low, high = (int(bound) for bound in (min(own.min(), other.min()), max(own.max(), other.max())))
             if low < 0 or high >= classes:
                 raise InvalidArgumentError(
-                    f"soft_labels: there are labels from {low} to {high}; they must be 0 to {classes - 1}, one less than classes"
+                    f"soft_labels: there are labels from {low} to {high}; they must be 0 to {classes - 1}, "
+                    "one less than classes"
                 )
         if hasattr(own, "new_full"):
             rows = own.float().new_full((len(own), classes), smoothing / classes)
@@ -191,9 +201,10 @@ class Batch(tuple[Any, Any]):
         np.add.at(result, (np.arange(len(own)), other), (1 - shares) * np.float32(1 - smoothing))
         return result
 
-    def to(self, device: Any, *, non_blocking: bool = False) -> "Batch":
-        """This batch on a device, like torch.Tensor.to: the batch itself if it is already there, else a copy with ids, mask and
-        columns. Only batches of PyTorch can be moved to another device (UnsupportedError). The loader decides the dtype."""
+    def to(self, device: Any, *, non_blocking: bool = False) -> Batch:
+        """This batch on a device, like torch.Tensor.to: the batch itself if it is already there, else a copy
+        with ids, mask and columns. Only batches of PyTorch can be moved to another device (UnsupportedError).
+        The loader decides the dtype."""
         images = self[0]
         if not hasattr(images, "to"):
             try:
@@ -204,7 +215,8 @@ class Batch(tuple[Any, Any]):
             if there == here:
                 return self
             raise InvalidArgumentError(
-                f'this batch is on {here} and cannot be moved to {device}: make the loader with device="{device}", or with framework="torch"'
+                f"this batch is on {here} and cannot be moved to {device}: "
+                f'make the loader with device="{device}", or with framework="torch"'
             )
         import torch
 

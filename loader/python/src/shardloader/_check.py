@@ -1,11 +1,12 @@
-"""Arguments of any kind, checked: what is wrong is an InvalidArgumentError that names the argument, its value and what is allowed."""
+"""Arguments of any kind, checked: what is wrong is an InvalidArgumentError that names the argument,
+its value and what is allowed."""
 
 from __future__ import annotations
 
 import operator
 import os
 from collections.abc import Sequence
-from typing import Any, NoReturn, Optional
+from typing import Any, NoReturn
 
 from ._errors import InvalidArgumentError
 
@@ -17,7 +18,7 @@ def refuse(name: str, value: Any, expected: str) -> NoReturn:
     ) from None
 
 
-def whole(name: str, value: Any, least: int = 0, most: Optional[int] = None) -> int:
+def whole(name: str, value: Any, least: int = 0, most: int | None = None) -> int:
     """A whole number, also numpy's; no bool."""
     expected = f"a whole number from {least} on" if most is None else f"a whole number from {least} to {most}"
     try:
@@ -36,7 +37,7 @@ def number(name: str, value: Any) -> float:
         refuse(name, value, "a number")
 
 
-def numbers(name: str, value: Any, count: Optional[int] = None) -> "tuple[float, ...]":
+def numbers(name: str, value: Any, count: int | None = None) -> tuple[float, ...]:
     expected = "numbers" if count is None else f"{count} numbers"
     if isinstance(value, (str, bytes, dict)):
         refuse(name, value, expected)
@@ -49,7 +50,7 @@ def numbers(name: str, value: Any, count: Optional[int] = None) -> "tuple[float,
     return found
 
 
-def size(name: str, value: Any) -> "tuple[int, int]":
+def size(name: str, value: Any) -> tuple[int, int]:
     """(height, width) of a size, or of both."""
     both = value if isinstance(value, (tuple, list)) else (value, value)
     expected = "a size from 1 on, or (height, width)"
@@ -72,7 +73,7 @@ def path(name: str, value: Any) -> str:
     return os.fsdecode(found)
 
 
-def names(name: str, value: Any) -> "list[str]":
+def names(name: str, value: Any) -> list[str]:
     """A list of names; a single one too."""
     if isinstance(value, str):
         return [value]

@@ -6,8 +6,8 @@ import operator
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any, Callable, NamedTuple, Optional, Sequence, Union
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Union
 
 from . import _core, _notes, _words
 from ._arrays import DTYPES, dtype_name
@@ -27,7 +27,9 @@ class Conversion(NamedTuple):
     inputs: int
     samples: int
     rejects: int  #: listed with reasons in rejects.csv
-    warnings: "dict[str, int]"  #: images stored although there is a warning, per kind ("extraneous_bytes": 2); docs/architecture.md lists them
+    #: images stored although there is a warning, per kind ("extraneous_bytes": 2);
+    #: docs/architecture.md lists them
+    warnings: dict[str, int]
     shards: int
     size_bytes: int  #: of all shards
     converted: int  #: images decoded by this call
@@ -35,9 +37,12 @@ class Conversion(NamedTuple):
     scan_seconds: float
     convert_seconds: float
     converted_shards: int = 0  #: shards published by this call
-    skipped: "dict[str, int]" = {}  #: files and folders passed over: "hidden", "litter", "no_image", "walked", "unlisted" (docs/shardify.md)
-    annotations: "dict[str, int]" = {}  #: of coco=, yolo= and voc=: objects, and what is left out
-    advice: "tuple[str, ...]" = ()  #: what lost most of its values although it is stored, with counts and what to do; also a ConversionWarning
+    #: files and folders passed over: "hidden", "litter", "no_image", "walked", "unlisted" (docs/shardify.md)
+    skipped: dict[str, int] = {}
+    annotations: dict[str, int] = {}  #: of coco=, yolo= and voc=: objects, and what is left out
+    #: what lost most of its values although it is stored, with counts and what to do; also a
+    #: ConversionWarning
+    advice: tuple[str, ...] = ()
 
 
 def absolute(path: Path) -> str:
@@ -53,7 +58,7 @@ def _number(name: str, value: int) -> int:
     return number
 
 
-def _size(name: str, value: Union[Size, str]) -> str:
+def _size(name: str, value: Size | str) -> str:
     """N, or (height, width) as everywhere in this package, in the words of shardify (WIDTHxHEIGHT)."""
     if isinstance(value, (tuple, list)):
         if len(value) != 2:
@@ -62,7 +67,7 @@ def _size(name: str, value: Union[Size, str]) -> str:
     return str(value)
 
 
-def _classes(classes: "Union[Path, Sequence[str], None]") -> "dict[str, Any]":
+def _classes(classes: Path | Sequence[str] | None) -> dict[str, Any]:
     """Names, as UTF-8 with the bytes that are none; or where they are."""
     if classes is None:
         return {}
@@ -121,52 +126,52 @@ def _options(
     out: Path,
     *,
     preset: str = "eval",
-    resize: Optional[int] = None,
-    crop: Union[Size, str, None] = None,
-    squash: Optional["tuple[int, int]"] = None,
-    filter: Optional[str] = None,
+    resize: int | None = None,
+    crop: Size | str | None = None,
+    squash: tuple[int, int] | None = None,
+    filter: str | None = None,
     dtype: Any = None,
-    channels: Union[int, str, None] = None,
-    depth: Optional[int] = None,
-    layout: Optional[str] = None,
-    normalize: Optional[str] = None,
-    mean: Optional[Sequence[float]] = None,
-    std: Optional[Sequence[float]] = None,
-    codec: Optional[str] = None,
-    shard_size_bytes: Optional[int] = None,
-    samples_per_shard: Optional[int] = None,
+    channels: int | str | None = None,
+    depth: int | None = None,
+    layout: str | None = None,
+    normalize: str | None = None,
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+    codec: str | None = None,
+    shard_size_bytes: int | None = None,
+    samples_per_shard: int | None = None,
     pages: bool = False,
-    labels: Optional[Path] = None,
-    classes: "Union[Path, Sequence[str], None]" = None,
-    columns: "Optional[Mapping[str, Any]]" = None,
-    coco: Optional[Path] = None,
-    yolo: Optional[Path] = None,
-    yolo_keypoints: Optional[int] = None,
-    voc: Optional[Path] = None,
-    box_classes: Optional[Path] = None,
-    mask_dir: Optional[Path] = None,
-    mask_suffix: Optional[str] = None,
-    mask_classes: Optional[int] = None,
-    mask_ignore: Optional[int] = None,
-    pairs: "Optional[Mapping[str, Path]]" = None,
-    missing: Optional[str] = None,
-    unlisted: Optional[str] = None,
-    array_layout: Optional[str] = None,
-    root: Optional[Path] = None,
+    labels: Path | None = None,
+    classes: Path | Sequence[str] | None = None,
+    columns: Mapping[str, Any] | None = None,
+    coco: Path | None = None,
+    yolo: Path | None = None,
+    yolo_keypoints: int | None = None,
+    voc: Path | None = None,
+    box_classes: Path | None = None,
+    mask_dir: Path | None = None,
+    mask_suffix: str | None = None,
+    mask_classes: int | None = None,
+    mask_ignore: int | None = None,
+    pairs: Mapping[str, Path] | None = None,
+    missing: str | None = None,
+    unlisted: str | None = None,
+    array_layout: str | None = None,
+    root: Path | None = None,
     strict: bool = False,
-    on_error: Optional[str] = None,
-    on_warning: Optional[str] = None,
-    max_pixels: Optional[int] = None,
+    on_error: str | None = None,
+    on_warning: str | None = None,
+    max_pixels: int | None = None,
     fast_decode: bool = False,
     overwrite: bool = False,
     refresh: bool = False,
     append: bool = False,
-    jobs: Optional[int] = None,
-    rank: Optional[int] = None,
-    world_size: Optional[int] = None,
+    jobs: int | None = None,
+    rank: int | None = None,
+    world_size: int | None = None,
     claim: bool = False,
-    work: Optional[Path] = None,
-) -> "dict[str, Any]":
+    work: Path | None = None,
+) -> dict[str, Any]:
     """The options of convert() as the C++ library takes them: only those that are given."""
     if os.fspath(images) == "-":
         raise InvalidArgumentError(
@@ -242,72 +247,75 @@ def convert(
     out: Path,
     *,
     preset: str = "eval",
-    progress: Union[bool, Callable[[int, int, int], None]] = False,
-    resize: Optional[int] = None,
-    crop: Union[Size, str, None] = None,
-    squash: Optional["tuple[int, int]"] = None,
-    filter: Optional[str] = None,
+    progress: bool | Callable[[int, int, int], None] = False,
+    resize: int | None = None,
+    crop: Size | str | None = None,
+    squash: tuple[int, int] | None = None,
+    filter: str | None = None,
     dtype: Any = None,
-    channels: Union[int, str, None] = None,
-    depth: Optional[int] = None,
-    layout: Optional[str] = None,
-    normalize: Optional[str] = None,
-    mean: Optional[Sequence[float]] = None,
-    std: Optional[Sequence[float]] = None,
-    codec: Optional[str] = None,
-    shard_size_bytes: Optional[int] = None,
-    samples_per_shard: Optional[int] = None,
+    channels: int | str | None = None,
+    depth: int | None = None,
+    layout: str | None = None,
+    normalize: str | None = None,
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+    codec: str | None = None,
+    shard_size_bytes: int | None = None,
+    samples_per_shard: int | None = None,
     pages: bool = False,
-    labels: Optional[Path] = None,
-    classes: "Union[Path, Sequence[str], None]" = None,
-    columns: "Optional[Mapping[str, Any]]" = None,
-    coco: Optional[Path] = None,
-    yolo: Optional[Path] = None,
-    yolo_keypoints: Optional[int] = None,
-    voc: Optional[Path] = None,
-    box_classes: Optional[Path] = None,
-    mask_dir: Optional[Path] = None,
-    mask_suffix: Optional[str] = None,
-    mask_classes: Optional[int] = None,
-    mask_ignore: Optional[int] = None,
-    pairs: "Optional[Mapping[str, Path]]" = None,
-    missing: Optional[str] = None,
-    unlisted: Optional[str] = None,
-    array_layout: Optional[str] = None,
-    root: Optional[Path] = None,
+    labels: Path | None = None,
+    classes: Path | Sequence[str] | None = None,
+    columns: Mapping[str, Any] | None = None,
+    coco: Path | None = None,
+    yolo: Path | None = None,
+    yolo_keypoints: int | None = None,
+    voc: Path | None = None,
+    box_classes: Path | None = None,
+    mask_dir: Path | None = None,
+    mask_suffix: str | None = None,
+    mask_classes: int | None = None,
+    mask_ignore: int | None = None,
+    pairs: Mapping[str, Path] | None = None,
+    missing: str | None = None,
+    unlisted: str | None = None,
+    array_layout: str | None = None,
+    root: Path | None = None,
     strict: bool = False,
-    on_error: Optional[str] = None,
-    on_warning: Optional[str] = None,
-    max_pixels: Optional[int] = None,
+    on_error: str | None = None,
+    on_warning: str | None = None,
+    max_pixels: int | None = None,
     fast_decode: bool = False,
     overwrite: bool = False,
     refresh: bool = False,
     append: bool = False,
-    jobs: Optional[int] = None,
-    rank: Optional[int] = None,
-    world_size: Optional[int] = None,
+    jobs: int | None = None,
+    rank: int | None = None,
+    world_size: int | None = None,
     claim: bool = False,
-    work: Optional[Path] = None,
+    work: Path | None = None,
 ) -> Conversion:
     """Converts a folder of images (images/<class>/**) to a data set in `out`, as the program shardify does.
 
-    images: a folder; a tar archive or several ("train-{000..146}.tar"), also WebDatasets; an array of images (.npy, .npz, IDX, CIFAR's files); or "@FILE": a list of paths, one a line.
-        Archives and the files of a list can be on servers (docs/remote.md).
+    images: a folder; a tar archive or several ("train-{000..146}.tar"), also WebDatasets; an array of images
+        (.npy, .npz, IDX, CIFAR's files); or "@FILE": a list of paths, one a line. Archives and the files of a
+        list can be on servers (docs/remote.md).
     out: a folder, or "s3://BUCKET/PREFIX", to which each shard is uploaded when it is finished.
-    preset: "eval" (short side 256, centre crop 224, float16 NCHW, normalised) or "train" (256x256 uint8 NHWC, to be cropped
-        and normalised while training). The options below change single parts of it; None leaves them as they are.
-    progress: True for a bar (tqdm where it is installed), or a function (done, planned, rejected) that is called some times a
-        second.
+    preset: "eval" (short side 256, centre crop 224, float16 NCHW, normalised) or "train" (256x256 uint8
+        NHWC, to be cropped and normalised while training). The options below change single parts of it; None
+        leaves them as they are.
+    progress: True for a bar (tqdm where it is installed), or a function (done, planned,
+        rejected) that is called some times a second.
 
     What a sample is:
-    resize: length of the short side in pixels. crop: N or (height, width) around the centre, or "none". squash: the
-        (height, width) to which images are resized without keeping their aspect ratio.
+    resize: length of the short side in pixels. crop: N or (height, width) around the centre, or "none".
+        squash: the (height, width) to which images are resized without keeping their aspect ratio.
     filter: "bilinear", "bicubic", "lanczos", "box" or "nearest", as Pillow defines them.
-    dtype: "uint8", "uint16", "float16", "bfloat16" or "float32", or numpy's or PyTorch's. "uint16" keeps all bits of images of 16
-        bits. layout: "nchw" or "nhwc".
-    channels: "keep" for the channels of the first image (and without dtype its data type), or a number. None: RGB of 8 bits, except for
-        dtype="uint16" and images that RGB cannot hold.
-    depth: images of 16 bits have numbers of so many bits, 9 to 16, of which RGB of 8 bits keeps the highest 8. None: 16.
+    dtype: "uint8", "uint16", "float16", "bfloat16" or "float32", or numpy's or PyTorch's. "uint16" keeps all
+        bits of images of 16 bits. layout: "nchw" or "nhwc".
+    channels: "keep" for the channels of the first image (and without dtype its data type), or a number.
+        None: RGB of 8 bits, except for dtype="uint16" and images that RGB cannot hold.
+    depth: images of 16 bits have numbers of so many bits, 9 to 16,
+        of which RGB of 8 bits keeps the highest 8. None: 16.
     normalize: "imagenet", "clip", "half" or "none"; or mean and std, a number for each channel.
     pages: each page of a TIFF file is a sample, with the key FILE#PAGE.
 
@@ -316,40 +324,53 @@ def convert(
     shard_size_bytes or samples_per_shard: the size of a shard.
 
     Which images, and their labels:
-    classes: the names of the labels 0, 1, ...: a list, a text file with one name a line, or another data set, classes="out/train", so that a label
-        means the same in both. InvalidArgumentError for an image of another class. None: the classes that the images have, sorted.
-    labels: a CSV file of labels, or for arrays also a .npy of whole numbers, in the order in which `images` gives its arrays. array_layout: "nhwc" or "nchw", for arrays whose shape does not say it. columns: further columns of that file, which its first line names, for instance
-        {"caption": Text, "angle": "float32", "pose": ("float32", 7), "boxes": Ragged("float32", 4)}. unlisted: what to do with images that it does not list, "skip" or "reject".
-    coco: a file of annotations in the format of COCO: its boxes, keypoints and captions become columns, in pixels of the stored
-        sample. yolo, voc: the same from a folder with a file for each image, in the format of YOLO (with yolo_keypoints points for each
-        object) or Pascal VOC. box_classes: a file with the names of their classes, one a line.
-    mask_dir: a folder with a mask for each image (PNG or TIFF), stored as the field "mask": the index in the palette, or the gray value, is the
-        class. mask_suffix: what their names end in ("_mask"). mask_classes: how many there are. mask_ignore: a further value that masks may have.
-    pairs: {"depth": "scans/depth,filter=nearest"}: folders with a second image for each image, stored as fields of these names, with the
-        settings of shardify's --pair behind the folder.
+    classes: the names of the labels 0, 1, ...: a list, a text file with one name a line, or another data set,
+        classes="out/train", so that a label means the same in both. InvalidArgumentError for an image of
+        another class. None: the classes that the images have, sorted.
+    labels: a CSV file of labels, or for arrays also a .npy of whole numbers, in the order in which `images`
+        gives its arrays. array_layout: "nhwc" or "nchw", for arrays whose shape does not say it. columns:
+        further columns of that file, which its first line names, for instance {"caption": Text, "angle":
+        "float32", "pose": ("float32", 7), "boxes": Ragged("float32", 4)}. unlisted: what to do with images
+        that it does not list, "skip" or "reject".
+    coco: a file of annotations in the format of COCO: its boxes, keypoints and captions become columns, in
+        pixels of the stored sample. yolo, voc: the same from a folder with a file for each image, in the
+        format of YOLO (with yolo_keypoints points for each object) or Pascal VOC. box_classes: a file with
+        the names of their classes, one a line.
+    mask_dir: a folder with a mask for each image (PNG or TIFF), stored as the field "mask": the index in the
+        palette, or the gray value, is the class. mask_suffix: what their names end in ("_mask").
+        mask_classes: how many there are. mask_ignore: a further value that masks may have.
+    pairs: {"depth": "scans/depth,filter=nearest"}: folders with a second image for each image, stored as
+        fields of these names, with the settings of shardify's --pair behind the folder.
     missing: what to do with images without annotation, mask or pair: "empty", "skip" or "fail".
     root: the folder that keys are relative to, for a list of paths.
-    on_error: what to do with bad images, "skip" (they are listed in rejects.csv) or "fail". on_warning: "harmless", "accept" or "reject". strict: files that are no images are rejects.
-    max_pixels: larger images are rejects. fast_decode: JPEGs are scaled while they are decoded, which changes pixels slightly.
+    on_error: what to do with bad images, "skip" (they are listed in rejects.csv) or "fail". on_warning:
+        "harmless", "accept" or "reject". strict: files that are no images are rejects.
+    max_pixels: larger images are rejects. fast_decode: JPEGs are scaled while they are decoded,
+        which changes pixels slightly.
 
     How it runs:
-    overwrite: replaces another data set in `out`. refresh: compares all inputs and converts the shards that changed.
-    append: adds the images to the finished data set in `out`, which must have the same options. The result counts the added images.
+    overwrite: replaces another data set in `out`. refresh: compares all inputs and converts the
+        shards that changed.
+    append: adds the images to the finished data set in `out`, which must have the same options.
+        The result counts the added images.
     jobs: threads; None: as many as this process may use CPUs.
     rank, world_size, claim: see below.
-    work: with an `out` in an object store, the folder for shards until they are uploaded, four at most. None: in TMPDIR, or /tmp. The same call with
-        the same folder goes on.
+    work: with an `out` in an object store, the folder for shards until they are uploaded, four at most.
+        None: in TMPDIR, or /tmp. The same call with the same folder goes on.
 
-    This process does all of it, also under torchrun, mpirun or srun: call it in one process (rank 0) and let the others
-    wait. To share the work, call it in every process, with claim=True or with rank= and world_size=. claim: each process takes the
-    next free shard, processes may come and go, and the call returns when the data set is complete. rank and world_size: each converts
-    its part, and the result says complete=False where others are still at work.
+    This process does all of it, also under torchrun, mpirun or srun: call it in one process (rank 0) and let
+    the others wait. To share the work, call it in every process, with claim=True or with rank= and
+    world_size=. claim: each process takes the next free shard, processes may come and go, and the call
+    returns when the data set is complete. rank and world_size: each converts its part, and the result says
+    complete=False where others are still at work.
 
-    What is not stored is in rejects.csv, and a ConversionWarning says how much it is. Other ConversionWarnings say, before anything is converted,
-    that classes.txt or `train` beside the images gives their classes other numbers, and that a tenth of them or more would be enlarged.
+    What is not stored is in rejects.csv, and a ConversionWarning says how much it is. Other
+    ConversionWarnings say, before anything is converted, that classes.txt or `train` beside the images gives
+    their classes other numbers, and that a tenth of them or more would be enlarged.
 
-    Interrupted at any moment, the same call goes on where it was. Raises InvalidArgumentError (a ValueError), NotFoundError,
-    IoError, ResourceError; KeyboardInterrupt stops it within a moment, with nothing partial visible.
+    Interrupted at any moment, the same call goes on where it was. Raises InvalidArgumentError (a
+    ValueError), NotFoundError, IoError, ResourceError; KeyboardInterrupt stops it within a moment, with
+    nothing partial visible.
     """
     given = _options(
         images,

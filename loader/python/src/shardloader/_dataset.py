@@ -6,13 +6,13 @@ import json
 import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Optional, TypedDict, Union, cast
+from typing import Any, NamedTuple, TypedDict, cast
 
 from . import _check, _core
 from ._arrays import to_numpy
 from ._convert import absolute
-from ._fields import _LONG, Fields, RaggedArray
 from ._errors import CorruptError, InvalidArgumentError
+from ._fields import _LONG, Fields, RaggedArray
 from ._numpy import np
 
 
@@ -48,8 +48,8 @@ class _Info(TypedDict):
     pipeline: dict[str, str]
     classes: tuple[str, ...]
     columns: tuple[str, ...]
-    kinds: "dict[str, tuple[str, str, tuple[int, ...]]]"
-    images: "dict[str, tuple[str, str, tuple[int, ...]]]"
+    kinds: dict[str, tuple[str, str, tuple[int, ...]]]
+    images: dict[str, tuple[str, str, tuple[int, ...]]]
     shards: tuple[tuple[str, int], ...]
 
 
@@ -84,45 +84,46 @@ def _position(index: Any, size: int, of: str = "sample") -> int:
 
 
 class Columns(Mapping[str, "np.ndarray[Any, Any]"]):
-    """What Dataset.where() hands to its function: arrays by name, read when they are asked for. "labels" and the other columns are
-    those of Dataset.column(); "keys" is an array of the keys."""
+    """What Dataset.where() hands to its function: arrays by name, read when they are asked for. "labels" and
+    the other columns are those of Dataset.column(); "keys" is an array of the keys."""
 
-    def __init__(self, data: "Dataset") -> None:
+    def __init__(self, data: Dataset) -> None:
         self._data = data
 
-    def __getitem__(self, name: str) -> "np.ndarray[Any, Any]":
+    def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
         return np.array(self._data.keys[:], dtype=object) if name == "keys" else self._data.column(name)
 
-    def __iter__(self) -> "Iterator[str]":
+    def __iter__(self) -> Iterator[str]:
         return iter(("keys", *self._data.columns))
 
     def __len__(self) -> int:
         return 1 + len(self._data.columns)
 
 
-def _bits(mask: "np.ndarray[Any, Any]") -> bytes:
+def _bits(mask: np.ndarray[Any, Any]) -> bytes:
     return np.packbits(mask, bitorder="little").tobytes()
 
 
 class Dataset:
-    """A folder that shardify made, or a part of it: "FOLDER#NAME" is what `shardctl split` or save() has written there. Opening it
-    reads dataset.json only; shards are mapped read-only at their first use.
+    """A folder that shardify made, or a part of it: "FOLDER#NAME" is what `shardctl split` or save() has
+    written there. Opening it reads dataset.json only; shards are mapped read-only at their first use.
 
-    len(data) is the number of samples, and data[i] is (array, label), see __getitem__. Several threads may use it. It can be used
-    after fork(), and pickled by its absolute path, which the other side opens.
+    len(data) is the number of samples, and data[i] is (array, label), see __getitem__. Several threads may
+    use it. It can be used after fork(), and pickled by its absolute path, which the other side opens.
 
-    where(), select(), classes_only(), split(), fold() and shardloader.concat() give further data sets, which share the mappings. They
-    keep the order of the data set that they are made from. A pickle of a selection has one bit for each of its samples.
+    where(), select(), classes_only(), split(), fold() and shardloader.concat() give further data sets, which
+    share the mappings. They keep the order of the data set that they are made from. A pickle of a selection
+    has one bit for each of its samples.
 
-    Raises NotFoundError (a FileNotFoundError) if there is no finished data set, CorruptError if files do not match dataset.json,
-    IoError.
+    Raises NotFoundError (a FileNotFoundError) if there is no finished data set,
+    CorruptError if files do not match dataset.json, IoError.
     """
 
-    def __init__(self, path: Union[str, "os.PathLike[str]"]) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         path = absolute(_check.path("path", path))
         self._adopt(_core.Dataset(path), path, ("open", path))
 
-    def _adopt(self, core: Any, path: str, recipe: "tuple[Any, ...]") -> "Dataset":
+    def _adopt(self, core: Any, path: str, recipe: tuple[Any, ...]) -> Dataset:
         self._core, self._path, self._recipe = core, path, recipe
         self._info = cast(_Info, core.info())
         self._info["folder"] = os.fspath(self._info["folder"])
@@ -130,13 +131,13 @@ class Dataset:
         return self
 
     @staticmethod
-    def _made(core: Any, path: str, recipe: "tuple[Any, ...]") -> "Dataset":
+    def _made(core: Any, path: str, recipe: tuple[Any, ...]) -> Dataset:
         return Dataset.__new__(Dataset)._adopt(core, path, recipe)
 
     @staticmethod
-    def _cooked(recipe: "tuple[Any, ...]") -> "Dataset":
-        """The data set of a recipe: ("open", path), ("concat", recipes), ("select", recipe, bits), ("hashed", recipe, from, to, seed,
-        the others)."""
+    def _cooked(recipe: tuple[Any, ...]) -> Dataset:
+        """The data set of a recipe: ("open", path), ("concat", recipes), ("select", recipe, bits), ("hashed",
+        recipe, from, to, seed, the others)."""
         kind, of, *rest = recipe
         if kind == "open":
             return Dataset(of)
@@ -152,17 +153,19 @@ class Dataset:
     def __getitem__(self, index: int) -> tuple[np.ndarray[Any, Any], Any]:
         """(array, label) of a sample. Negative indices count from the end. IndexError beyond the ends.
 
-        array: `shape` and `dtype` of the data set, in C order. Codec none: a read-only view of the mapped file without a copy;
-            bytes are read from storage when they are accessed. Other codecs: a decoded copy. The array stays valid after the
-            data set is gone. bfloat16 is that of ml_dtypes if it is installed, else the bits as uint16.
+        array: `shape` and `dtype` of the data set, in C order. Codec none: a read-only view of the mapped
+            file without a copy; bytes are read from storage when they are accessed. Other codecs: a decoded
+            copy. The array stays valid after the data set is gone. bfloat16 is that of ml_dtypes if it is
+            installed, else the bits as uint16.
         label: an int (position in `classes`), or an array of float32 if the labels come from a table.
         """
         at = _position(index, len(self))
         label: Any = self._core.label(at)
         return to_numpy(self._core.sample(at)), label if isinstance(label, int) else to_numpy(label)
 
-    def image(self, name: str, index: int) -> "np.ndarray[Any, Any]":
-        """A further image of a sample, such as its mask: one of `fields` of kind "image" or "mask". The array is as that of data[i]."""
+    def image(self, name: str, index: int) -> np.ndarray[Any, Any]:
+        """A further image of a sample, such as its mask: one of `fields` of kind "image" or "mask".
+        The array is as that of data[i]."""
         names = list(self._info["images"])
         if name not in names:
             raise InvalidArgumentError(
@@ -171,36 +174,39 @@ class Dataset:
         return to_numpy(self._core.field_sample(names.index(name), _position(index, len(self))))
 
     def __repr__(self) -> str:
-        return f"<Dataset {self._path!r}: {len(self)} samples, {self.dtype} {list(self.shape)}, codec {self.codec}>"
+        return (
+            f"<Dataset {self._path!r}: {len(self)} samples, {self.dtype} {list(self.shape)}, "
+            f"codec {self.codec}>"
+        )
 
     def __reduce__(self) -> Any:
         return (_from_recipe, (self._recipe,))
 
-    # --- parts of a data set --------------------------------------------------------------------------------------------------
+    # --- parts of a data set --------------------------------------------------------------------------------
 
-    def _select(self, bits: bytes) -> "Dataset":
+    def _select(self, bits: bytes) -> Dataset:
         return Dataset._made(_core.select(self._core, bits), self._path, ("select", self._recipe, bits))
 
-    def _hashed(self, begin: float, end: float, seed: int, others: bool) -> "Dataset":
+    def _hashed(self, begin: float, end: float, seed: int, others: bool) -> Dataset:
         rest = (begin, end, _check.whole("seed", seed, 0, 2**64 - 1), others)
         return Dataset._made(_core.hashed(self._core, *rest), self._path, ("hashed", self._recipe, *rest))
 
-    def where(
-        self, condition: "Union[Sequence[bool], np.ndarray[Any, Any], Callable[[Columns], Any]]"
-    ) -> "Dataset":
-        """The samples for which the condition is true: a mask of one bool per sample, or a function that gets Columns and returns
-        such a mask, for instance `data.where(lambda columns: columns["labels"] < 10)`. InvalidArgumentError if the mask has
-        another length or is not of bools, or if no sample is left."""
+    def where(self, condition: Sequence[bool] | np.ndarray[Any, Any] | Callable[[Columns], Any]) -> Dataset:
+        """The samples for which the condition is true: a mask of one bool per sample, or a function that gets
+        Columns and returns such a mask, for instance `data.where(lambda columns: columns["labels"] < 10)`.
+        InvalidArgumentError if the mask has another length or is not of bools, or if no sample is left."""
         mask = np.asarray(condition(Columns(self)) if callable(condition) else condition)
         if mask.dtype != np.bool_ or mask.shape != (len(self),):
             raise InvalidArgumentError(
-                f"a mask of shape {mask.shape} and dtype {mask.dtype}; expected {len(self)} bools, one for each sample"
+                f"a mask of shape {mask.shape} and dtype {mask.dtype}; expected {len(self)} bools, "
+                "one for each sample"
             )
         return self._select(_bits(mask))
 
-    def select(self, indices: "Union[Sequence[int], np.ndarray[Any, Any], range, slice]") -> "Dataset":
-        """The samples of these indices, in the order of this data set, whatever the order of the indices. Negative indices count
-        from the end. InvalidArgumentError for an index that does not exist or that is given twice, or if there is none."""
+    def select(self, indices: Sequence[int] | np.ndarray[Any, Any] | range | slice) -> Dataset:
+        """The samples of these indices, in the order of this data set, whatever the order of the indices.
+        Negative indices count from the end. InvalidArgumentError for an index that does not exist or that is
+        given twice, or if there is none."""
         size = len(self)
         if isinstance(indices, slice):
             indices = range(*indices.indices(size))
@@ -208,7 +214,8 @@ class Dataset:
         if chosen.ndim != 1 or (chosen.size > 0 and not np.issubdtype(chosen.dtype, np.integer)):
             hint = "; a mask of bools is for where()" if chosen.dtype == np.bool_ else ""
             raise InvalidArgumentError(
-                f"indices of shape {chosen.shape} and dtype {chosen.dtype}; expected a list of whole numbers{hint}"
+                f"indices of shape {chosen.shape} and dtype {chosen.dtype}; "
+                f"expected a list of whole numbers{hint}"
             )
         outside = (chosen < -size) | (chosen >= size)
         if outside.any():
@@ -224,36 +231,39 @@ class Dataset:
             )
         return self._select(_bits(mask))
 
-    def classes_only(self, names: "Sequence[str]") -> "Dataset":
-        """The samples of these classes. `classes` and labels stay as they are. InvalidArgumentError if there is no such class."""
+    def classes_only(self, names: Sequence[str]) -> Dataset:
+        """The samples of these classes. `classes` and labels stay as they are.
+        InvalidArgumentError if there is no such class."""
         names, known = _check.names("names", names), self.class_to_idx
         for name in names:
             if name not in known:
                 raise InvalidArgumentError(
-                    f"no class {name!r}; there are {len(known)}: {', '.join(list(known)[:10])}{', ...' if len(known) > 10 else ''}"
+                    f"no class {name!r}; there are {len(known)}: "
+                    f"{', '.join(list(known)[:10])}{', ...' if len(known) > 10 else ''}"
                 )
         return self._select(_bits(np.isin(self.labels, [known[name] for name in names])))
 
-    def split(self, fraction: float, seed: int = 0) -> "tuple[Dataset, Dataset]":
-        """Two parts: about `fraction` of the samples, and the others. A sample's part is decided by the hash of its key and the
-        seed, so it stays when data are added later, and samples with the same key stay together. A split of a part is independent of the
-        split that made the part, also with the same seed. InvalidArgumentError if
-        fraction is not in [0, 1], or if a part has no sample."""
+    def split(self, fraction: float, seed: int = 0) -> tuple[Dataset, Dataset]:
+        """Two parts: about `fraction` of the samples, and the others. A sample's part is decided by the hash
+        of its key and the seed, so it stays when data are added later, and samples with the same key stay
+        together. A split of a part is independent of the split that made the part, also with the same seed.
+        InvalidArgumentError if fraction is not in [0, 1], or if a part has no sample."""
         fraction = _check.number("fraction", fraction)
         return self._hashed(0.0, fraction, seed, False), self._hashed(0.0, fraction, seed, True)
 
-    def fold(self, k: int, n: int, seed: int = 0) -> "tuple[Dataset, Dataset]":
-        """Cross validation: (the samples to train with, those of part k of n, which are held out). k is 0 to n - 1. The parts are
-        decided like those of split()."""
+    def fold(self, k: int, n: int, seed: int = 0) -> tuple[Dataset, Dataset]:
+        """Cross validation: (the samples to train with, those of part k of n, which are held out). k is 0 to
+        n - 1. The parts are decided like those of split()."""
         k, n = _check.whole("k", k), _check.whole("n", n)
         if n < 2 or not 0 <= k < n:
             raise InvalidArgumentError(f"fold {k} of {n}; expected k from 0 to n - 1, and n at least 2")
         return self._hashed(k / n, (k + 1) / n, seed, True), self._hashed(k / n, (k + 1) / n, seed, False)
 
     def save(self, name: str) -> None:
-        """Writes which samples of its folder this data set has to the file NAME.selection there. `Dataset("FOLDER#NAME")`, and
-        FOLDER#NAME for the programs, is this data set again. It is refused (CorruptError) when the folder has other shards then.
-        InvalidArgumentError for a name that is not letters, digits, "-", "_" and ".", and for several data sets as one."""
+        """Writes which samples of its folder this data set has to the file NAME.selection there.
+        `Dataset("FOLDER#NAME")`, and FOLDER#NAME for the programs, is this data set again. It is refused
+        (CorruptError) when the folder has other shards then. InvalidArgumentError for a name that is not
+        letters, digits, "-", "_" and ".", and for several data sets as one."""
         _core.save_selection(self._core, name)
 
     @property
@@ -263,13 +273,14 @@ class Dataset:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of a sample: (channels, rows, columns) or (rows, columns, channels), depending on `layout`. A tensor has one to
-        four axes."""
+        """Shape of a sample: (channels, rows, columns) or (rows, columns, channels), depending on `layout`.
+        A tensor has one to four axes."""
         return self._info["shape"]
 
     @property
     def dtype(self) -> str:
-        """Dtype of the stored values: "uint8", "uint16", "float16", "bfloat16" or "float32". Tensors may have any of numpy."""
+        """Dtype of the stored values: "uint8", "uint16", "float16", "bfloat16" or "float32".
+        Tensors may have any of numpy."""
         return self._info["dtype"]
 
     @property
@@ -299,8 +310,9 @@ class Dataset:
 
     @property
     def mean(self) -> tuple[float, ...]:
-        """Mean of red, green, blue, in units of 0 to 1; of samples of more channels there may be a number for each. Float samples are
-        stored with it applied; for uint8 and uint16 samples it is recorded for the loader."""
+        """Mean of red, green, blue, in units of 0 to 1; of samples of more channels there may be a
+        number for each. Float samples are stored with it applied; for uint8 and uint16 samples it is
+        recorded for the loader."""
         return self._info["mean"]
 
     @property
@@ -320,17 +332,20 @@ class Dataset:
 
     @property
     def fields(self) -> Fields:
-        """What a sample has: `fields["boxes"]` describes one field, and `fields[i]` is a dict of those of sample i."""
+        """What a sample has: `fields["boxes"]` describes one field,
+        and `fields[i]` is a dict of those of sample i."""
         return Fields(self)
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """The names of the categories of boxes, by the numbers in column "box_labels": those of a conversion with coco=. Else empty."""
+        """The names of the categories of boxes, by the numbers in column "box_labels":
+        those of a conversion with coco=. Else empty."""
         return tuple(json.loads(self._info["pipeline"].get("categories", "[]")))
 
     @property
     def info(self) -> dict[str, Any]:
-        """The contents of dataset.json: pipeline, fingerprint, inputs, rejects, shards as (file, samples), ..."""
+        """The contents of dataset.json: pipeline, fingerprint, inputs, rejects,
+        shards as (file, samples), ..."""
         return dict(self._info)
 
     @property
@@ -339,8 +354,8 @@ class Dataset:
         return self.column("labels")  # type: ignore[no-any-return]
 
     def column(self, name: str) -> Any:
-        """A column of all samples; a new copy: an array [sample, ...], a RaggedArray, or an array of str if it is text. KeyError if
-        there is no such column."""
+        """A column of all samples; a new copy: an array [sample, ...], a RaggedArray, or an array of str if
+        it is text. KeyError if there is no such column."""
         if name not in self.columns:
             raise KeyError(f"no column {name!r}; there are {', '.join(self.columns)}")
         kind = self._info["kinds"][name][0]
@@ -359,8 +374,8 @@ class Dataset:
         return values if kind == "ragged" else values[0]
 
     def shard_images(self, shard: int) -> np.ndarray[Any, Any]:
-        """All samples of one shard, [sample, ...], as a read-only view of the mapping; a copy if only some of them are selected.
-        UnsupportedError if they have a codec."""
+        """All samples of one shard, [sample, ...], as a read-only view of the mapping; a copy if only some of
+        them are selected. UnsupportedError if they have a codec."""
         at = _position(shard, len(self._info["shards"]), "shard")
         images = to_numpy(self._core.shard_images(at))
         return (
@@ -368,7 +383,8 @@ class Dataset:
         )
 
     def verify(self, threads: int = 0) -> None:
-        """Reads everything; checks every digest, and each label against the classes; of a whole data set also rejects.csv and inputs.csv.
+        """Reads everything; checks every digest, and each label against the classes;
+        of a whole data set also rejects.csv and inputs.csv.
         threads: 0 means one per core.
 
         Raises a CorruptError that names the first problems; its `findings` has all of them.
@@ -384,16 +400,16 @@ class Dataset:
             raise error
 
 
-def _from_recipe(recipe: "tuple[Any, ...]") -> Dataset:
+def _from_recipe(recipe: tuple[Any, ...]) -> Dataset:
     return Dataset._cooked(recipe)
 
 
-def concat(*data: "Union[Dataset, str, os.PathLike[str]]") -> Dataset:
+def concat(*data: Dataset | str | os.PathLike[str]) -> Dataset:
     """Several data sets as one: the samples of the first, then those of the second, and so on.
 
-    Sample shape, dtype, layout, normalisation and columns must agree. Classes are joined by name: those of the first data set keep
-    their labels, and new ones follow. Codecs may differ; the host then decodes the samples (transport "staged" or "direct").
-    InvalidArgumentError names two data sets and what differs.
+    Sample shape, dtype, layout, normalisation and columns must agree. Classes are joined by name: those of
+    the first data set keep their labels, and new ones follow. Codecs may differ; the host then decodes the
+    samples (transport "staged" or "direct"). InvalidArgumentError names two data sets and what differs.
     """
     parts = [part if isinstance(part, Dataset) else Dataset(part) for part in data]
     if not parts:
@@ -408,7 +424,7 @@ class Mix:
     """Data sets in stated proportions, for a Loader: see mix(). `data` is all of them as one."""
 
     def __init__(
-        self, data: Dataset, sizes: "list[int]", proportions: "list[float]", epoch_size: Optional[int]
+        self, data: Dataset, sizes: list[int], proportions: list[float], epoch_size: int | None
     ) -> None:
         self.data = data
         #: Samples that all ranks together draw in an epoch. None: as many as there are.
@@ -419,15 +435,16 @@ class Mix:
         return len(self.data) if self.epoch_size is None else self.epoch_size
 
 
-def mix(proportions: "Mapping[Any, float]", *, epoch_size: Optional[int] = None) -> Mix:
+def mix(proportions: Mapping[Any, float], *, epoch_size: int | None = None) -> Mix:
     """Draws from several data sets in stated proportions: `sl.Loader(sl.mix({"a": 0.7, "b": 0.3}))`.
 
-    proportions: by data set (a Dataset or a path), in any unit. Every 1,000 positions of an epoch have each proportion exactly (to
-        the next whole number; of more than 100 data sets: docs/python.md). Inside a data set every sample is drawn once before any is drawn again, also from one epoch to the
-        next.
+    proportions: by data set (a Dataset or a path), in any unit. Every 1,000 positions of an epoch have each
+        proportion exactly (to the next whole number; of more than 100 data sets: docs/python.md). Inside a
+        data set every sample is drawn once before any is drawn again, also from one epoch to the next.
     epoch_size: samples that all ranks together draw in an epoch. Default: as many as there are.
 
-    InvalidArgumentError for proportions that are negative, not finite or all 0, and for data sets that cannot be one (concat()).
+    InvalidArgumentError for proportions that are negative, not finite or all 0,
+    and for data sets that cannot be one (concat()).
     """
     if not isinstance(proportions, Mapping):
         _check.refuse("proportions", proportions, "a number for each data set, {data: number}")

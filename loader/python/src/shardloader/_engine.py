@@ -2,9 +2,9 @@
 
     Loader ----> Engine <---- Epoch        nothing points back: each dies when its last holder lets go
 
-The Loader is what a program holds. When it is gone, the C++ loader ends at once (threads, memory, shards), even though an
-iterator may be left in a traceback or a notebook's variable. An epoch that is iterated on all the same makes it again, where it
-was: `for batch in sl.Loader(...)` is such a loop.
+The Loader is what a program holds. When it is gone, the C++ loader ends at once (threads, memory, shards),
+even though an iterator may be left in a traceback or a notebook's variable. An epoch that is iterated on all
+the same makes it again, where it was: `for batch in sl.Loader(...)` is such a loop.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import threading
 import warnings
 import weakref
-from typing import Any, Optional
+from typing import Any
 
 from . import _core, _words
 from ._arrays import Framework
@@ -29,7 +29,7 @@ from ._targets import target_names
 Placement = tuple[int, int]  # rank, world size
 
 
-def distributed() -> "Optional[Placement]":
+def distributed() -> Placement | None:
     """Rank and world size of torch.distributed where it runs."""
     torch = sys.modules.get("torch")
     found = getattr(torch, "distributed", None)
@@ -38,11 +38,12 @@ def distributed() -> "Optional[Placement]":
     return None
 
 
-def placement(begins: bool = False) -> "Placement":
+def placement(begins: bool = False) -> Placement:
     """Rank and world size: of torch.distributed where it runs, else RANK and WORLD_SIZE, else 0 of 1.
 
-    Lightning names WORLD_SIZE alone to the processes that it starts, and the rank by torch.distributed later. Until an epoch begins, such a
-    process is rank 0; then (begins) what is still not known is an InvalidArgumentError."""
+    Lightning names WORLD_SIZE alone to the processes that it starts, and the rank by torch.distributed later.
+    Until an epoch begins, such a process is rank 0; then (begins) what is still not known is an
+    InvalidArgumentError."""
     running = distributed()
     if running is not None:
         return running
@@ -59,7 +60,8 @@ def placement(begins: bool = False) -> "Placement":
     if rank is None or world is None or not rank.isdecimal() or not world.isdecimal():
         raise InvalidArgumentError(
             f"RANK is {rank!r} and WORLD_SIZE is {world!r}; expected two whole numbers, or neither"
-            f"{' (or torch.distributed, which is not initialised)' if begins else ''}: or name rank= and world_size="
+            f"{' (or torch.distributed, which is not initialised)' if begins else ''}: "
+            "or name rank= and world_size="
         )
     return int(rank), int(world)
 
@@ -69,7 +71,7 @@ def _views_of(state: str) -> str:
     return state.partition(" views ")[2]
 
 
-def _in_words(error: InvalidArgumentError, options: "dict[str, Any]") -> ShardError:
+def _in_words(error: InvalidArgumentError, options: dict[str, Any]) -> ShardError:
     crop = options["crop"]
     return _words.of_loader(error, None if crop == "none" else f"{crop}_crop")
 
@@ -81,9 +83,9 @@ class Engine:
         self,
         data: Dataset,
         ordinal: int,
-        options: "dict[str, Any]",
+        options: dict[str, Any],
         framework: Framework,
-        given: "Optional[Placement]",
+        given: Placement | None,
     ) -> None:
         self._path, self._recipe = data.path, data._recipe
         self._identity = (data.info["fingerprint"], _core.selection_digest(data._core))
@@ -96,30 +98,30 @@ class Engine:
         self._fixed = given is not None  # rank and world size were named by the caller
 
         self.lock = threading.Lock()
-        self._data: Optional[Dataset] = data  # None: the C++ loader is not there
+        self._data: Dataset | None = data  # None: the C++ loader is not there
         self._core: Any = None
         self._closed = False
         self._placement = placement() if given is None else given
         self._decided = False  # an epoch was begun: rank and world size stay
         self._turn = 0  # counts begun epochs and loaded states: older iterators are over
         self._upcoming = 0  # the epoch that iter() begins
-        self._wanted: Optional[int] = None  # the same, by set_epoch()
-        self._loaded: "Optional[tuple[int, int]]" = (
+        self._wanted: int | None = None  # the same, by set_epoch()
+        self._loaded: tuple[int, int] | None = (
             None  # epoch and batch of a state that no epoch has taken up yet
         )
-        self._restore: Optional[str] = None  # the state in which the C++ loader is made again
-        self._going: Optional[int] = None  # the epoch it was in
-        self._inside: "set[object]" = set()  # a mark of each thread that waits for a batch
-        self._threads: "set[int]" = set()  # that have asked for a batch of this epoch
+        self._restore: str | None = None  # the state in which the C++ loader is made again
+        self._going: int | None = None  # the epoch it was in
+        self._inside: set[object] = set()  # a mark of each thread that waits for a batch
+        self._threads: set[int] = set()  # that have asked for a batch of this epoch
         self._orphan = False  # the Loader went while a thread was inside
         self._asked, self._said = 0, False  # batches, and the warning about storage
         self.length = 0  # batches of this rank in an epoch
-        self.reporter: Optional[Reporter] = None  # of the first epoch
+        self.reporter: Reporter | None = None  # of the first epoch
         self._alive()
         self._targets = target_names(options, data)
         _engines.add(self)
 
-    # --- the C++ loader; the lock is held, but in the constructor ---------------------------------------------------------
+    # --- the C++ loader; the lock is held, but in the constructor -------------------------------------------
 
     def _alive(self) -> Any:
         if self._closed:
@@ -154,8 +156,10 @@ class Engine:
             running = distributed()
             if running is not None and running != self._placement:
                 raise InvalidArgumentError(
-                    f"torch.distributed says rank {running[0]} of {running[1]}, but this loader began its first epoch as rank "
-                    f"{self._placement[0]} of {self._placement[1]}: make the Loader (or begin its first epoch) after "
+                    f"torch.distributed says rank {running[0]} of {running[1]}, "
+                    "but this loader began its first epoch as rank "
+                    f"{self._placement[0]} of {self._placement[1]}: make the Loader "
+                    "(or begin its first epoch) after "
                     "init_process_group(), or name rank= and world_size="
                 )
             return
@@ -197,7 +201,7 @@ class Engine:
         self.lock = threading.Lock()
         self._inside = set()
 
-    # --- epochs -------------------------------------------------------------------------------------------------------------
+    # --- epochs ---------------------------------------------------------------------------------------------
 
     def _begin(self, number: int) -> int:
         self._settle(begins=True)
@@ -216,7 +220,8 @@ class Engine:
                     f"go on with loader.epoch({at + 1})" if ended else f"loader.epoch({at}) is the rest of it"
                 )
                 raise InvalidArgumentError(
-                    f"epoch {number} was asked for, but the state that was loaded stands {where}: {cure}; to begin elsewhere, make a new Loader"
+                    f"epoch {number} was asked for, but the state that was loaded stands {where}: {cure}; "
+                    "to begin elsewhere, make a new Loader"
                 )
             resumed = number == at
         core.begin(number, resumed)
@@ -245,11 +250,11 @@ class Engine:
     def _next_number(self) -> int:
         return self._upcoming if self._wanted is None else self._wanted
 
-    def _require(self, turn: Optional[int]) -> None:
+    def _require(self, turn: int | None) -> None:
         if turn is not None and turn != self._turn:
             raise InvalidArgumentError("another epoch was begun, or a state loaded: this iterator is over")
 
-    def left(self, turn: Optional[int]) -> int:
+    def left(self, turn: int | None) -> int:
         with self.lock:
             self._require(turn)
             if turn is None:
@@ -293,7 +298,8 @@ class Engine:
                     self._park()
 
     def _say_problem(self, core: Any, ended: bool) -> None:
-        """Says once why shards are not kept on this machine. Looks after 1, 2, 4, 8, ... batches, and where an epoch ends."""
+        """Says once why shards are not kept on this machine.
+        Looks after 1, 2, 4, 8, ... batches, and where an epoch ends."""
         self._asked += 1
         if self._said or not (ended or self._asked & (self._asked - 1) == 0):
             return
@@ -310,10 +316,11 @@ class Engine:
         with self.lock:
             self._wanted = number
 
-    # --- the rest ---------------------------------------------------------------------------------------------------------
+    # --- the rest -------------------------------------------------------------------------------------------
 
-    def settled(self) -> "Placement":
-        """Rank and world size as they are now; `length` belongs to them. Waits for nobody once an epoch was begun."""
+    def settled(self) -> Placement:
+        """Rank and world size as they are now; `length` belongs to them.
+        Waits for nobody once an epoch was begun."""
         if self._fixed or self._closed:
             return self._placement
         if self._decided:
@@ -324,14 +331,15 @@ class Engine:
             return self._placement
 
     def core(self) -> Any:
-        """For calls that may be made while another thread waits in the loader (cancel, stats): does not wait itself."""
+        """For calls that may be made while another thread waits in the loader (cancel,
+        stats): does not wait itself."""
         core = self._core
         if core is not None and not self._closed:
             return core
         with self.lock:
             return self._alive()
 
-    def load(self, text: str, keep_views: Optional[bool]) -> bool:
+    def load(self, text: str, keep_views: bool | None) -> bool:
         """True: the views are those of the state, and not those that this loader had."""
         with self.lock:
             self._settle(begins=False)
@@ -340,7 +348,8 @@ class Engine:
             return _views_of(str(self._restore)) != before
 
     def seek(self, epoch: int, batch: int) -> None:
-        """Continues before a batch of an epoch, as from a state that was taken there; with the views that are in use."""
+        """Continues before a batch of an epoch, as from a state that was taken there;
+        with the views that are in use."""
         with self.lock:
             self._settle(begins=False)
             words = str(self._alive().state()[2]).split(" ")
@@ -355,7 +364,7 @@ class Engine:
         self._loaded, self._wanted, self._going = (epoch, batch), None, None
         self._upcoming = epoch if batch < self.length else epoch + 1
 
-    def set_views(self, views: "dict[str, Any]") -> None:
+    def set_views(self, views: dict[str, Any]) -> None:
         """The options of the views from the epoch on that starts next."""
         with self.lock:
             core = self._alive()
@@ -375,7 +384,7 @@ class Engine:
             core.close()
 
 
-_engines: "weakref.WeakSet[Engine]" = weakref.WeakSet()
+_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
 
 
 def _after_fork() -> None:

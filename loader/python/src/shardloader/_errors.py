@@ -1,4 +1,5 @@
-"""The library's errors by what a caller can do about them. Messages name path or sample, value, bound, and what to do next."""
+"""The library's errors by what a caller can do about them.
+Messages name path or sample, value, bound, and what to do next."""
 
 
 class ShardError(Exception):
@@ -26,12 +27,14 @@ class UnsupportedError(ShardError, RuntimeError):
 
 
 class ResourceError(ShardError, RuntimeError):
-    """A stated or system limit would be exceeded: memory, descriptors, or all batches of a loader are held."""
+    """A stated or system limit would be exceeded: memory, descriptors,
+    or all batches of a loader are held."""
 
 
 class ConversionWarning(UserWarning):
-    """A conversion did what it was asked to, and something should be known: inputs that are not in the data set, classes that other data beside
-    the images number in another way, images that are enlarged. `warnings.simplefilter("error", sl.ConversionWarning)` makes it an error."""
+    """A conversion did what it was asked to, and something should be known: inputs that are not in the data
+    set, classes that other data beside the images number in another way, images that are enlarged.
+    `warnings.simplefilter("error", sl.ConversionWarning)` makes it an error."""
 
 
 class CancelledError(ShardError, RuntimeError):

@@ -6,7 +6,8 @@ import fcntl
 import io
 import json
 import os
-from typing import Any, Callable, Optional, Union
+from collections.abc import Callable
+from typing import Any
 
 from ._dataset import Dataset
 from ._errors import InvalidArgumentError
@@ -41,12 +42,12 @@ def _type(pyarrow: Any, field: Any) -> Any:
 
 
 def to_parquet(
-    data: "Union[Dataset, str, os.PathLike[str]]",
-    path: "Union[str, os.PathLike[str]]",
+    data: Dataset | str | os.PathLike[str],
+    path: str | os.PathLike[str],
     *,
     batch_size: int = 256,
     compression: str = "zstd",
-    progress: Optional[Callable[[int, int], None]] = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> None:
     """Writes a data set as a Parquet file: a row for each sample, in their order, with the columns
 
@@ -57,10 +58,11 @@ def to_parquet(
         NAME     each further image, as `image`
         NAME     each further column: numbers, lists of a fixed size, lists (ragged), or strings
 
-    path: must not exist. It appears when it is complete: until then it is ".NAME.part" beside it, which a run that was killed leaves and
-    the next one replaces. batch_size: rows in memory, and of a row group. progress: is called with the rows written and all of them.
-    Errors: ImportError (no pyarrow), InvalidArgumentError (path exists, is being written by another process, or a column has the name
-    of another one).
+    path: must not exist. It appears when it is complete: until then it is ".NAME.part" beside it, which a run
+    that was killed leaves and the next one replaces. batch_size: rows in memory, and of a row group.
+    progress: is called with the rows written and all of them.
+    Errors: ImportError (no pyarrow), InvalidArgumentError (path exists, is being written by another process,
+    or a column has the name of another one).
     """
     try:
         import pyarrow

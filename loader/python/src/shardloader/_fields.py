@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, Iterator, NamedTuple, Union
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ._errors import InvalidArgumentError
 from ._numpy import np
 
 _SHORT = {
-    "bool": "bool", "uint8": "u8", "int8": "i8", "uint16": "u16", "int16": "i16", "float16": "f16", "bfloat16": "bf16", "uint32": "u32",
-    "int32": "i32", "float32": "f32", "uint64": "u64", "int64": "i64", "float64": "f64",
-}  # fmt: skip
+    "bool": "bool",
+    "uint8": "u8",
+    "int8": "i8",
+    "uint16": "u16",
+    "int16": "i16",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "uint32": "u32",
+    "int32": "i32",
+    "float32": "f32",
+    "uint64": "u64",
+    "int64": "i64",
+    "float64": "f64",
+}
 _LONG = {short: long for long, short in _SHORT.items()}
 
 
@@ -32,7 +43,8 @@ def _short_dtype(dtype: Any) -> str:
 
 
 class Field(NamedTuple):
-    """One value of a sample. kind: "image", "mask" (class ids), "fixed" (an array of `shape`), "ragged" (any number of rows of `shape`) or "text"."""
+    """One value of a sample. kind: "image", "mask" (class ids), "fixed" (an array of `shape`), "ragged" (any
+    number of rows of `shape`) or "text"."""
 
     kind: str
     dtype: str
@@ -54,7 +66,8 @@ Text = _TextType()
 
 
 class Ragged:
-    """The type of a column with any number of rows for each sample: `Ragged("float32", 4)` for boxes, `Ragged("int64")` for numbers."""
+    """The type of a column with any number of rows for each sample: `Ragged("float32", 4)` for boxes,
+    `Ragged("int64")` for numbers."""
 
     def __init__(self, dtype: Any, *shape: int) -> None:
         self.dtype, self.shape = _LONG[_short_dtype(dtype)], tuple(int(extent) for extent in shape)
@@ -70,14 +83,16 @@ class Ragged:
 
 
 class ImageField:
-    """The type of a further image of each sample, which a Writer stores as it is given: a mask, depth, a latent.
+    """The type of a further image of each sample, which a Writer stores as it is given:
+    a mask, depth, a latent.
 
-        columns={"mask": sl.ImageField("uint8", 224, 224, 1, role="mask", codec="packed"), "depth": sl.ImageField("uint16", 224, 224, 1),
+        columns={"mask": sl.ImageField("uint8", 224, 224, 1, role="mask", codec="packed"),
+                 "depth": sl.ImageField("uint16", 224, 224, 1),
                  "latent": sl.ImageField("float16", 4, 64, 64, layout="nchw")}
 
     dtype, shape: of one sample, in C order, one to four axes.
-    layout: "nhwc" [row, column, channel], "nchw" [channel, row, column], or "tensor": axes without a meaning, of any dtype. Default: "nhwc" for
-        three axes, else "tensor".
+    layout: "nhwc" [row, column, channel], "nchw" [channel, row, column], or "tensor": axes without a meaning,
+        of any dtype. Default: "nhwc" for three axes, else "tensor".
     role: "image", whose values may be interpolated, or "mask": class ids, uint8 or uint16 of one channel.
     codec: "none", "zstd", "zstd:LEVEL" or "packed" (uint8 of up to four channels, not tensors).
     mean, std: of three channels, or of each one; recorded only, to be applied after loading.
@@ -87,11 +102,11 @@ class ImageField:
         self,
         dtype: Any,
         *shape: int,
-        layout: "Union[str, None]" = None,
+        layout: str | None = None,
         role: str = "image",
         codec: str = "none",
-        mean: "Union[Sequence[float], None]" = None,
-        std: "Union[Sequence[float], None]" = None,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
     ) -> None:
         self.dtype, self.shape = _LONG[_short_dtype(dtype)], tuple(int(extent) for extent in shape)
         self.layout = layout if layout is not None else "nhwc" if len(self.shape) == 3 else "tensor"
@@ -100,13 +115,17 @@ class ImageField:
         self.std = None if std is None else [float(value) for value in std]
         if role not in ("image", "mask") or self.layout not in ("nhwc", "nchw", "tensor"):
             raise InvalidArgumentError(
-                f'role {role!r}, layout {self.layout!r}: expected role "image" or "mask", layout "nhwc", "nchw" or "tensor"'
+                f'role {role!r}, layout {self.layout!r}: expected role "image" or "mask", layout "nhwc", '
+                '"nchw" or "tensor"'
             )
 
     def __repr__(self) -> str:
-        return f"shardloader.ImageField({self.dtype!r}, {', '.join(map(str, self.shape))}, layout={self.layout!r}, role={self.role!r}, codec={self.codec!r})"
+        return (
+            f"shardloader.ImageField({self.dtype!r}, {', '.join(map(str, self.shape))}, "
+            f"layout={self.layout!r}, role={self.role!r}, codec={self.codec!r})"
+        )
 
-    def _for_core(self, name: str) -> "tuple[Any, ...]":
+    def _for_core(self, name: str) -> tuple[Any, ...]:
         return (
             name,
             self.role,
@@ -133,7 +152,8 @@ def column_text(name: str, kind: Any) -> str:
 
 
 class RaggedArray(Sequence["np.ndarray[Any, Any]"]):
-    """A ragged column of many samples. array[i]: the rows of sample i. values: the rows of all samples, one after the other.
+    """A ragged column of many samples. array[i]: the rows of sample i.
+    values: the rows of all samples, one after the other.
     offsets: int64 [samples + 1], where those of each sample begin. counts: int64 [samples]."""
 
     def __init__(self, values: np.ndarray[Any, Any], offsets: np.ndarray[Any, Any]) -> None:
@@ -155,7 +175,7 @@ class RaggedArray(Sequence["np.ndarray[Any, Any]"]):
         return self.values[self.offsets[at] : self.offsets[at + 1]]
 
 
-def delivered_names(data: Any, flat: Sequence[str]) -> "tuple[tuple[str, ...], frozenset[str]]":
+def delivered_names(data: Any, flat: Sequence[str]) -> tuple[tuple[str, ...], frozenset[str]]:
     """The names of what Batch.column() has, and those of them that are text."""
     names: list[str] = []
     for name in data.columns:
@@ -166,9 +186,9 @@ def delivered_names(data: Any, flat: Sequence[str]) -> "tuple[tuple[str, ...], f
 
 
 class Fields(Mapping[str, Field]):
-    """The fields of a data set by name, first "image" and "label", then the further columns and images. fields[name] describes one of them, and
-    fields[i] has those of sample i: a dict of the image, the label, for each column an array, or a str if it is text, and for each further image
-    an array."""
+    """The fields of a data set by name, first "image" and "label", then the further columns and images.
+    fields[name] describes one of them, and fields[i] has those of sample i: a dict of the image, the label,
+    for each column an array, or a str if it is text, and for each further image an array."""
 
     def __init__(self, data: Any) -> None:
         self._data = data
@@ -179,7 +199,7 @@ class Fields(Mapping[str, Field]):
     def __len__(self) -> int:
         return 1 + len(self._data.columns) + len(self._data._info["images"])
 
-    def __getitem__(self, name: Union[str, int, "os.PathLike[str]"]) -> Any:
+    def __getitem__(self, name: str | int | os.PathLike[str]) -> Any:
         data = self._data
         if not isinstance(name, str):
             image, label = data[name]

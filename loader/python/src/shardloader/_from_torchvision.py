@@ -1,9 +1,10 @@
-"""An Augment of a torchvision.transforms.v2.Compose. torchvision itself is not imported: transforms are known by the names of their classes."""
+"""An Augment of a torchvision.transforms.v2.Compose. torchvision itself is not imported:
+transforms are known by the names of their classes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Optional
+from typing import Any
 
 from ._arrays import dtype_name
 from ._augment import Operation, ops
@@ -42,7 +43,7 @@ def _known(transform: Any) -> bool:
     return module in ("torchvision", "torch") or (module == "timm" and _of(transform) in _OF_TIMM)
 
 
-def _numbers(values: Any) -> "list[float]":
+def _numbers(values: Any) -> list[float]:
     """Of a number, a sequence or a tensor."""
     return [float(value) for value in values] if hasattr(values, "__len__") else [float(values)]
 
@@ -104,7 +105,7 @@ def _policy_name(t: Any) -> str:
     return str(t.policy.value)
 
 
-_MAKERS: "dict[str, Callable[[Any], Operation]]" = {
+_MAKERS: dict[str, Callable[[Any], Operation]] = {
     "ColorJitter": lambda t: ops.color_jitter(
         _span(t.brightness, 1), _span(t.contrast, 1), _span(t.saturation, 1), _span(t.hue, 0)
     ),
@@ -144,7 +145,7 @@ _MAKERS: "dict[str, Callable[[Any], Operation]]" = {
 }
 
 
-def _three_augment(t: Any) -> Optional[Operation]:
+def _three_augment(t: Any) -> Operation | None:
     """RandomChoice of grayscale, solarize and blur, as DeiT III draws them; None for any other choice."""
     made = {one.name: one.parameters for one in map(_operation, t.transforms) if one is not None}
     blur = made.get("gaussian_blur", {})
@@ -164,7 +165,7 @@ def _three_augment(t: Any) -> Optional[Operation]:
     return ops.three_augment()
 
 
-def _operation(t: Any) -> Optional[Operation]:
+def _operation(t: Any) -> Operation | None:
     """None: there is none."""
     name = _of(t)
     if not _known(t):
@@ -202,7 +203,8 @@ def _in_bytes(one: Operation) -> Operation:
     """Of an operation on values from 0 to 1: its parameters that are such values, in bytes."""
     if one.name == "three_augment":
         raise InvalidArgumentError(
-            "RandomSolarize: threshold 128 of values that are 0 to 1; put the RandomChoice before the float dtype"
+            "RandomSolarize: threshold 128 of values that are 0 to 1; put the RandomChoice before the float "
+            "dtype"
         )
     parameters = dict(one.parameters)
     if one.name == "solarize":
@@ -214,7 +216,8 @@ def _in_bytes(one: Operation) -> Operation:
 
 
 def _lopsided(one: Operation) -> str:
-    """The parameter of an operation that a horizontal flip turns into another one, as text; "": a flip and it commute, in distribution."""
+    """The parameter of an operation that a horizontal flip turns into another one, as text;
+    "": a flip and it commute, in distribution."""
     for name in ("degrees", "shear_x", "shear_y"):
         low, high = one.parameters.get(name, (0, 0))
         if low != -high and (name, low, high) != ("degrees", 180, 180):
@@ -222,24 +225,26 @@ def _lopsided(one: Operation) -> str:
     return ""
 
 
-def _padding(t: Any) -> "tuple[int, bool]":
+def _padding(t: Any) -> tuple[int, bool]:
     """How many pixels, and whether they mirror the sample."""
     padding = {int(side) for side in _numbers(t.padding)}
     mode = getattr(t.padding_mode, "value", t.padding_mode)
     if len(padding) != 1 or mode not in ("constant", "reflect"):
         raise InvalidArgumentError(
-            f"RandomCrop: padding {t.padding} of mode {mode!r}; expected the same on all sides, constant or reflect"
+            f"RandomCrop: padding {t.padding} of mode {mode!r}; expected the same on all sides, "
+            "constant or reflect"
         )
     return padding.pop(), mode == "reflect"
 
 
-def _crop(t: Any) -> "dict[str, Any]":
-    given: "dict[str, Any]" = {_CROPS[_of(t)]: tuple(t.size)}
+def _crop(t: Any) -> dict[str, Any]:
+    given: dict[str, Any] = {_CROPS[_of(t)]: tuple(t.size)}
     if _CROPS[_of(t)] == "random_resized_crop":
         mode = getattr(t.interpolation, "value", t.interpolation)
         if mode != "bilinear" or getattr(t, "antialias", True) is False:
             raise InvalidArgumentError(
-                f"{_of(t)}: interpolation {mode!r}, antialias={getattr(t, 'antialias', True)}; only bilinear with antialias is there"
+                f"{_of(t)}: interpolation {mode!r}, antialias={getattr(t, 'antialias', True)}; "
+                "only bilinear with antialias is there"
             )
         given.update(scale=tuple(t.scale), ratio=tuple(t.ratio))
     return given
@@ -253,12 +258,12 @@ def _dtype_of_images(t: Any) -> Any:
     return next((by_name[name] for name in ("Image", "Tensor", "others") if name in by_name), None)
 
 
-def _flat_all(transforms: Any) -> "Iterator[Any]":
+def _flat_all(transforms: Any) -> Iterator[Any]:
     for part in transforms:
         yield from _flat(part)
 
 
-def _flat(transform: Any) -> "Iterator[Any]":
+def _flat(transform: Any) -> Iterator[Any]:
     if _of(transform) in ("Compose", "Sequential"):
         yield from _flat_all(getattr(transform, "transforms", None) or transform)
     else:
@@ -268,11 +273,11 @@ def _flat(transform: Any) -> "Iterator[Any]":
 class _Conversion:
     """The arguments of Augment, transform by transform."""
 
-    def __init__(self, size: "Optional[tuple[int, int]]") -> None:
+    def __init__(self, size: tuple[int, int] | None) -> None:
         self.size = size  # of the image that the next transform gets; None: not known
-        self.given: "dict[str, Any]" = {}
-        self.operations: "list[Operation]" = []
-        self.unit: Optional[int] = (
+        self.given: dict[str, Any] = {}
+        self.operations: list[Operation] = []
+        self.unit: int | None = (
             None  # what 255 has become: 1, or 255 in floats without scaling; None: it is still a byte
         )
         self.normalised = False
@@ -328,8 +333,10 @@ class _Conversion:
             and (self.size is None or (self.size[1] - t.size[1]) % 2 != 0)
         ):
             raise InvalidArgumentError(
-                f"CenterCrop of {list(t.size)} after RandomHorizontalFlip: a flip comes after the crop here, which is another crop where an odd number of columns is cut off; "
-                f"put the flip behind it{'' if self.size else ', or tell the size of the stored samples by size='}"
+                f"CenterCrop of {list(t.size)} after RandomHorizontalFlip: a flip comes after the crop here, "
+                "which is another crop where an odd number of columns is cut off; "
+                "put the flip behind "
+                f"it{'' if self.size else ', or tell the size of the stored samples by size='}"
             )
         self.given.update(_crop(t))
         self.size = (int(t.size[0]), int(t.size[1]))
@@ -338,7 +345,8 @@ class _Conversion:
         """Of a RandomCrop of the image's own size. Its fill counts in what the transform gets."""
         if self.size != tuple(t.size):
             raise InvalidArgumentError(
-                f"RandomCrop of {list(t.size)} with padding: possible for images of this size; tell that of the stored samples by size=. Here it is {self.size}"
+                f"RandomCrop of {list(t.size)} with padding: possible for images of this size; "
+                f"tell that of the stored samples by size=. Here it is {self.size}"
             )
         padding, reflect = _padding(t)
         fill = [0.0] if reflect else self._bytes("RandomCrop: fill", _numbers(_fill(t) or 0))
@@ -351,7 +359,8 @@ class _Conversion:
             lopsided = _lopsided(one)
             if lopsided:
                 raise InvalidArgumentError(
-                    f"RandomHorizontalFlip after {one.name} with {lopsided}: a flip comes first here, which would turn the other way; put it before"
+                    f"RandomHorizontalFlip after {one.name} with {lopsided}: a flip comes first here, "
+                    "which would turn the other way; put it before"
                 )
         self.given["flip"] = p
 
@@ -360,7 +369,8 @@ class _Conversion:
         sides = [int(side) for side in _numbers(t.size)]
         if (self.size if len(sides) == 2 else (min(self.size),)) != tuple(sides):
             raise InvalidArgumentError(
-                f"Resize to {sides}: samples are stored as {list(self.size)} (size=); the loader resizes in random_resized_crop only"
+                f"Resize to {sides}: samples are stored as {list(self.size)} (size=); "
+                "the loader resizes in random_resized_crop only"
             )
 
     def _take_dtype(self, t: Any) -> None:
@@ -379,7 +389,8 @@ class _Conversion:
         if dtype == "uint8" and self.unit is not None:
             if self.normalised or scale != (self.unit == 1):
                 raise InvalidArgumentError(
-                    f"{name} to uint8 with scale={scale} of values that are {self._said()}: it would cut them off"
+                    f"{name} to uint8 with scale={scale} of values that are {self._said()}: "
+                    "it would cut them off"
                 )
             self.unit = None
         elif dtype != "uint8" and self.unit is None:
@@ -394,13 +405,14 @@ class _Conversion:
             raise InvalidArgumentError("a second Normalize; one is possible")
         if self.unit is None:
             raise InvalidArgumentError(
-                "Normalize of bytes: torchvision takes floats only; put ToDtype(torch.float32, scale=True) before it"
+                "Normalize of bytes: torchvision takes floats only; put ToDtype(torch.float32, "
+                "scale=True) before it"
             )
         self.normalised = True
         for name in ("mean", "std"):
             self.given[name] = tuple(value / self.unit for value in _numbers(getattr(t, name)))
 
-    def _bytes(self, where: str, values: "list[float]") -> "list[float]":
+    def _bytes(self, where: str, values: list[float]) -> list[float]:
         """Values that count in what the transform gets (bytes, 0 to 1, or normalised), as bytes."""
         made = values
         if self.normalised:
@@ -432,20 +444,21 @@ class _Conversion:
         """Its value counts in what the transform gets."""
         if t.value is None or t.value == "random":
             raise InvalidArgumentError(
-                'RandomErasing: value="random" draws normal values there and uniform bytes here: name ops.erasing(value="random")'
+                'RandomErasing: value="random" draws normal values there and uniform bytes here: '
+                'name ops.erasing(value="random")'
             )
         values = self._bytes("RandomErasing: value", _numbers(t.value))
         if self.unit is None:
             values = [float(int(value)) for value in values]  # a tensor of bytes takes the whole part
         return ops.erasing(tuple(t.scale), tuple(t.ratio), values if len(values) > 1 else values[0], p=t.p)
 
-    def arguments(self) -> "dict[str, Any]":
+    def arguments(self) -> dict[str, Any]:
         if self.unit is not None and not self.normalised:
             self.given.update(mean=0.0, std=1 / self.unit)
         return {**self.given, "ops": self.operations}
 
 
-def arguments_of(compose: Any, size: "Optional[tuple[int, int]]") -> "dict[str, Any]":
+def arguments_of(compose: Any, size: tuple[int, int] | None) -> dict[str, Any]:
     """The arguments of Augment. Raises InvalidArgumentError naming every transform that has none here."""
     conversion = _Conversion(size)
     unknown = []
@@ -455,11 +468,13 @@ def arguments_of(compose: Any, size: "Optional[tuple[int, int]]") -> "dict[str, 
                 unknown.append(t)
         except (AttributeError, TypeError) as error:  # of a version that has other members
             raise InvalidArgumentError(
-                f"torchvision's {_described(t)} is not understood ({error}); name its counterpart of shardloader.ops"
+                f"torchvision's {_described(t)} is not understood ({error}); "
+                "name its counterpart of shardloader.ops"
             ) from error
     if unknown:
         whose = "torchvision's " if all(map(_known, unknown)) else ""
         raise InvalidArgumentError(
-            f"{whose}{', '.join(map(_described, unknown))} {'have' if len(unknown) > 1 else 'has'} no counterpart here"
+            f"{whose}{', '.join(map(_described, unknown))} {'have' if len(unknown) > 1 else 'has'} no "
+            "counterpart here"
         )
     return conversion.arguments()

@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple
 
 from . import _check, _core
 from ._arrays import Torch, framework_of
@@ -37,7 +37,8 @@ has_cuda: bool = _core.has_cuda
 
 
 def cuda_device_count() -> int:
-    """The number of GPUs that this process can use. 0 if there is no driver or the build has no CUDA. Never raises."""
+    """The number of GPUs that this process can use. 0 if there is no driver or the build has no
+    CUDA. Never raises."""
     return int(_core.cuda_device_count())
 
 
@@ -64,20 +65,23 @@ class Stats(NamedTuple):
     arrived_bytes: int
     passed_bytes: int  #: of shards that went through the transit area
     transit_bytes: int  #: of shards that are in it now, on the disk
-    storage_problem: str  #: what kept a shard out of the cache or the transit area, beside a lack of room (a RuntimeWarning says it once); "": nothing
+    #: what kept a shard out of the cache or the transit area,
+    #: beside a lack of room (a RuntimeWarning says it once); "": nothing
+    storage_problem: str
 
 
 class Epoch(Iterator[Batch]):
     """An iterator over the remaining batches of an epoch. len() is their number.
 
-    It does not keep its loader alive. If the loader is gone, the next step starts its threads again and continues.
+    It does not keep its loader alive. If the loader is gone,
+    the next step starts its threads again and continues.
     """
 
-    def __init__(self, engine: Engine, turn: Optional[int]) -> None:
+    def __init__(self, engine: Engine, turn: int | None) -> None:
         self._engine = engine
         self._turn = turn  # None: it starts with its first batch
 
-    def __iter__(self) -> "Epoch":
+    def __iter__(self) -> Epoch:
         return self
 
     def __len__(self) -> int:
@@ -95,7 +99,7 @@ class Sampler:
         self.batch_size, self.drop_last = batch_size, drop_last
 
     @property
-    def sampler(self) -> "Sampler":
+    def sampler(self) -> Sampler:
         return self
 
     def set_epoch(self, epoch: int) -> None:
@@ -103,14 +107,14 @@ class Sampler:
 
 
 @functools.lru_cache(maxsize=1)
-def _sequential_sampler(torch: Any) -> "type[Sampler]":
+def _sequential_sampler(torch: Any) -> type[Sampler]:
     class SequentialOrder(Sampler, torch.utils.data.SequentialSampler):  # type: ignore[misc]
         """In stored order."""
 
     return SequentialOrder
 
 
-def sequential_sampler() -> "type[Sampler]":
+def sequential_sampler() -> type[Sampler]:
     """A Sampler that PyTorch's users know as sequential, where PyTorch is loaded."""
     torch = sys.modules.get("torch")
     return Sampler if torch is None or not hasattr(torch, "utils") else _sequential_sampler(torch)
@@ -126,138 +130,154 @@ class Loader:
     data: a Dataset, its path, or a mix().
     batch_size: samples per batch of this rank. The global batch is batch_size x world_size.
     device: "cpu", "cuda" (torch's current device, else 0) or "cuda:N".
-    framework: the kind of arrays: "torch", "numpy" (host only), "cupy" (GPU only), "jax" (copies), None (shardloader.Tensor, for
-        any consumer of DLPack), or "auto": torch if it is installed, else numpy or cupy.
+    framework: the kind of arrays: "torch", "numpy" (host only), "cupy" (GPU only), "jax"
+        (copies), None (shardloader.Tensor, for any consumer of DLPack), or "auto": torch if it is
+        installed, else numpy or cupy.
 
-    Order. The same seed gives the same batches, bit for bit, for every transport, number of threads, world size, device and
-    point of resume.
+    Order. The same seed gives the same batches, bit for bit, for every transport, number of threads,
+    world size, device and point of resume.
     shuffle: True: a new permutation of the whole data set in each epoch. False: in stored order.
-    window_shards: with shuffle, permute the shards, and the samples inside each window of this many shards. Use it for data larger
-        than memory.
-    partition: "global" (each rank gets slices of one sequence) or "by_shard" (a rank reads only its shards of the epoch).
-    tail: what happens to the last, incomplete global batch. "drop" (the default): it is left out. "short": it has fewer rows, and
-        all ranks together deliver every sample once, for evaluation; some ranks may get 0 rows. "pad": it is filled up and
-        masked, see Batch.mask. "wrap": it is filled up with the epoch's first samples.
+    window_shards: with shuffle, permute the shards, and the samples inside each window of this many shards.
+        Use it for data larger than memory.
+    partition: "global" (each rank gets slices of one sequence)
+        or "by_shard" (a rank reads only its shards of the epoch).
+    tail: what happens to the last, incomplete global batch. "drop" (the default): it is left out. "short":
+        it has fewer rows, and all ranks together deliver every sample once, for evaluation; some ranks may
+        get 0 rows. "pad": it is filled up and masked, see Batch.mask. "wrap": it is filled up with the
+        epoch's first samples.
     drop_last: as in torch: True is tail="drop", False is tail="short".
     sampling: "balanced" draws every class equally often. None: every sample once in an epoch.
     weights: one number per sample; a sample is drawn in proportion to it. See `replacement`.
-    replacement: True: samples are drawn independently of each other, so that one may come twice in an epoch (the default with
-        weights). False: no sample comes twice in an epoch (with weights), or before all were drawn (without).
-    samples_per_epoch: samples that all ranks together draw in an epoch. Default: as many as the data set has. Without weights, an
-        epoch goes on where the last one ended, so that samples are drawn equally often.
-    repeated_augmentation: each global batch has every one of its samples this many times, with different crops and flips, as in timm
-        and DeiT. An epoch has as many batches as without.
+    replacement: True: samples are drawn independently of each other, so that one may come twice in an epoch
+        (the default with weights). False: no sample comes twice in an epoch (with weights), or before all
+        were drawn (without).
+    samples_per_epoch: samples that all ranks together draw in an epoch. Default: as many as the data set has.
+        Without weights, an epoch goes on where the last one ended, so that samples are drawn equally often.
+    repeated_augmentation: each global batch has every one of its samples this many times, with different
+        crops and flips, as in timm and DeiT. An epoch has as many batches as without.
 
-    rank, world_size: by default those of torch.distributed if it is initialised, else RANK and WORLD_SIZE, else one rank. They are
-        fixed when the first epoch starts. If torch.distributed has other values at a later epoch, that is an
-        InvalidArgumentError.
+    rank, world_size: by default those of torch.distributed if it is initialised, else RANK and WORLD_SIZE,
+        else one rank. They are fixed when the first epoch starts. If torch.distributed has other values at a
+        later epoch, that is an InvalidArgumentError.
 
     Transform, in one pass on the device. Sizes are N or (height, width).
-    center_crop, random_crop, random_resized_crop: at most one of them, as in torchvision. scale (default: 0.08 to 1) and ratio (3/4 to 4/3) belong to
-        the last.
+    center_crop, random_crop, random_resized_crop: at most one of them, as in torchvision. scale (default:
+        0.08 to 1) and ratio (3/4 to 4/3) belong to the last.
     flip: True (half of the samples), or a probability. Default: never.
-    augment: an Augment: operations on the pixels, such as color jitter or RandAugment. Crop, flip, dtype, layout, mean and std are given here or
-        there, not both.
-    views: several Augments: each sample is delivered once for each of them, with its own size, operations and dtype. Batch.views has their images;
-        Batch.images is the first one. A sample crosses the link once.
+    augment: an Augment: operations on the pixels, such as color jitter or RandAugment. Crop, flip, dtype,
+        layout, mean and std are given here or there, not both.
+    views: several Augments: each sample is delivered once for each of them, with its own size, operations and
+        dtype. Batch.views has their images; Batch.images is the first one. A sample crosses the link once.
     mix: MixPairs(mixup=0.2, cutmix=1.0): neighbours of the batch are mixed. The batch size must be even.
-    dtype: "uint8", "uint16", "float16", "bfloat16", "float32" (or "u8", "u16", "f16", "bf16", "f32"), or a numpy or torch dtype. Default: as
-        stored. uint8 samples delivered as floats are (byte / 255 - mean) / std; uint16 ones are
-        divided by 65535. Tensors are delivered as stored, or cast between float dtypes.
-    layout: "nchw" or "nhwc". Default: "nchw" with PyTorch and for float dtypes; for uint8 with other frameworks, as stored.
+    dtype: "uint8", "uint16", "float16", "bfloat16", "float32" (or "u8", "u16", "f16", "bf16", "f32"), or a
+        numpy or torch dtype. Default: as stored. uint8 samples delivered as floats are (byte / 255 - mean) /
+        std; uint16 ones are divided by 65535. Tensors are delivered as stored, or cast between float dtypes.
+    layout: "nchw" or "nhwc". Default: "nchw" with PyTorch and for float dtypes;
+        for uint8 with other frameworks, as stored.
     mean, std: a number for each channel. Default: those recorded in the data set.
 
-    Targets (docs/targets.md). They follow crop, flip and geometric operations of each view. Batch.targets() has them.
-    fields: by name: further image fields as "nearest" (masks), "bilinear" (depth) or "stored", or Pixels(...) with more options; ragged columns as
-        Boxes(...); columns of keypoints as Keypoints(...); any column as "stored". Boxes and keypoints that the data set knows (--coco, --yolo, --voc)
-        follow without being named here. A list of names is for what the data set knows: masks (nearest), boxes and keypoints.
-    as_stored: columns that are delivered as stored, whatever the views do; ["*"]: all that fields does not name. A column that looks like boxes, points or
-        masks, and of which the data set does not record what it is, must be named here or in fields if a view crops, flips or moves samples:
-        InvalidArgumentError. All other columns are delivered as stored.
-    correspondence: column("correspondence") is float32 [sample, views, 3, 3]: the matrix from the stored sample to each view.
+    Targets (docs/targets.md). They follow crop, flip and geometric operations of each view.
+    Batch.targets() has them.
+    fields: by name: further image fields as "nearest" (masks), "bilinear" (depth) or "stored", or Pixels(...)
+        with more options; ragged columns as Boxes(...); columns of keypoints as Keypoints(...); any column as
+        "stored". Boxes and keypoints that the data set knows (--coco, --yolo, --voc) follow without being
+        named here. A list of names is for what the data set knows: masks (nearest), boxes and keypoints.
+    as_stored: columns that are delivered as stored, whatever the views do; ["*"]: all that fields does not
+        name. A column that looks like boxes, points or masks, and of which the data set does not record what
+        it is, must be named here or in fields if a view crops, flips or moves samples: InvalidArgumentError.
+        All other columns are delivered as stored.
+    correspondence: column("correspondence") is float32 [sample, views, 3, 3]:
+        the matrix from the stored sample to each view.
 
     Columns. Batch.column() delivers them.
-    max_rows: for ragged columns, by name: how many rows of a sample are delivered; further ones are left out. Default: as many as any
-        sample has. A limit of boxes holds for the columns along, too, and the other way round: all have a row for each box.
+    max_rows: for ragged columns, by name: how many rows of a sample are delivered; further ones are left out.
+        Default: as many as any sample has. A limit of boxes holds for the columns along, too, and the other
+        way round: all have a row for each box.
     flat: names of ragged columns that are delivered flat, with offsets, instead of padded, with counts.
 
     Transport (docs/loader.md).
     transport: "auto", "mapped", "staged", "direct" or "resident". stats().reason says why it is used.
-    prefetch: batches ahead of the consumer, 1 to 64. There are prefetch + 1 batches, and as many can be kept at once.
-    threads: for copies, decompression and the host's transforms. 0: the number of CPUs, at most 8 (16 threads for requests to a server).
+    prefetch: batches ahead of the consumer, 1 to 64. There are prefetch + 1 batches,
+        and as many can be kept at once.
+    threads: for copies, decompression and the host's transforms.
+        0: the number of CPUs, at most 8 (16 threads for requests to a server).
     verify: when samples are compared with their checksums: "never", "first_epoch" or "always".
-    registered_bytes, pinned_bytes, resident_bytes, readahead_bytes: bounds of memory, in bytes. Default: the library's.
-    cache: of a data set on a server, the folder for whole shards, which processes of a node share. cache_bytes: the most bytes in it; default:
-    what the disk has. Nothing is removed from it (docs/remote.md).
-    transit: the folder through which shards pass that do not fit in the cache; default: the cache folder, or TMPDIR. transit_bytes: the most bytes in it at a
-    time; default: what two windows of shards need.
+    registered_bytes, pinned_bytes, resident_bytes, readahead_bytes: bounds of memory,
+        in bytes. Default: the library's.
+    cache: of a data set on a server, the folder for whole shards, which processes of a node share.
+        cache_bytes: the most bytes in it; default: what the disk has. Nothing is removed from it
+        (docs/remote.md).
+    transit: the folder through which shards pass that do not fit in the cache; default: the cache folder, or
+        TMPDIR. transit_bytes: the most bytes in it at a time; default: what two windows of shards need.
 
-    progress: of a data set on a server: True writes a line to standard error while the first epoch runs (rank 0 only): shards and bytes that came of those
-        of the epoch, rate, time left. A function gets a Progress instead, on a thread of its own, about once a second and at the epoch's end.
+    progress: of a data set on a server: True writes a line to standard error while the first epoch runs (rank
+        0 only): shards and bytes that came of those of the epoch, rate, time left. A function gets a Progress
+        instead, on a thread of its own, about once a second and at the epoch's end.
 
-    A batch's memory is reused when the last array that shares it is gone. On a GPU, work that is queued later in the current stream
-    sees the batch. The memory is reused only after the work that is in two streams when the last array dies: the stream that
-    was current when the batch was delivered, and the current stream of the thread in which the array dies. If you read a batch on
-    another stream, keep it until that work is done, or make one of the two streams wait for it (as for torch's own allocator;
-    Tensor.record_stream has no effect on a batch).
+    A batch's memory is reused when the last array that shares it is gone. On a GPU, work that is queued later
+    in the current stream sees the batch. The memory is reused only after the work that is in two streams when
+    the last array dies: the stream that was current when the batch was delivered, and the current stream of
+    the thread in which the array dies. If you read a batch on another stream, keep it until that work is
+    done, or make one of the two streams wait for it (as for torch's own allocator; Tensor.record_stream has
+    no effect on a batch).
 
-    Threads may share a loader: each batch goes to one of them. Each keeps its batch while it asks for the next one, so `prefetch` must be at least the
-    number of threads (ResourceError). After fork() a loader must not be used in the child
-    (UnsupportedError). Raises InvalidArgumentError (a ValueError) naming option and bounds, ResourceError, NotFoundError,
-    CorruptError, IoError.
+    Threads may share a loader: each batch goes to one of them. Each keeps its batch while it asks for the
+    next one, so `prefetch` must be at least the number of threads (ResourceError). After fork() a loader must
+    not be used in the child (UnsupportedError). Raises InvalidArgumentError (a ValueError) naming option and
+    bounds, ResourceError, NotFoundError, CorruptError, IoError.
     """
 
     def __init__(
         self,
-        data: Union[Dataset, Mix, str, "os.PathLike[str]"],
+        data: Dataset | Mix | str | os.PathLike[str],
         *,
         batch_size: int = 256,
         device: Any = "cpu",
-        framework: Optional[str] = "auto",
+        framework: str | None = "auto",
         shuffle: bool = True,
-        sampling: Optional[str] = None,
+        sampling: str | None = None,
         weights: Any = None,
-        replacement: Optional[bool] = None,
-        samples_per_epoch: Optional[int] = None,
+        replacement: bool | None = None,
+        samples_per_epoch: int | None = None,
         repeated_augmentation: int = 1,
         seed: int = 0,
-        window_shards: Optional[int] = None,
+        window_shards: int | None = None,
         partition: str = "global",
-        tail: Optional[str] = None,
-        drop_last: Optional[bool] = None,
-        rank: Optional[int] = None,
-        world_size: Optional[int] = None,
-        center_crop: Optional[Size] = None,
-        random_crop: Optional[Size] = None,
-        random_resized_crop: Optional[Size] = None,
-        scale: "Optional[tuple[float, float]]" = None,
-        ratio: "Optional[tuple[float, float]]" = None,
-        flip: Union[None, bool, float] = None,
-        augment: Optional[Augment] = None,
-        views: "Sequence[Augment]" = (),
-        mix: Optional[MixPairs] = None,
-        fields: "Optional[Union[Mapping[str, Target], Sequence[str]]]" = None,
-        as_stored: "Sequence[str]" = (),
+        tail: str | None = None,
+        drop_last: bool | None = None,
+        rank: int | None = None,
+        world_size: int | None = None,
+        center_crop: Size | None = None,
+        random_crop: Size | None = None,
+        random_resized_crop: Size | None = None,
+        scale: tuple[float, float] | None = None,
+        ratio: tuple[float, float] | None = None,
+        flip: None | bool | float = None,
+        augment: Augment | None = None,
+        views: Sequence[Augment] = (),
+        mix: MixPairs | None = None,
+        fields: Mapping[str, Target] | Sequence[str] | None = None,
+        as_stored: Sequence[str] = (),
         correspondence: bool = False,
         dtype: Any = None,
-        layout: Optional[str] = None,
-        mean: Optional["tuple[float, ...]"] = None,
-        std: Optional["tuple[float, ...]"] = None,
+        layout: str | None = None,
+        mean: tuple[float, ...] | None = None,
+        std: tuple[float, ...] | None = None,
         transport: str = "auto",
         prefetch: int = 4,
         threads: int = 0,
         verify: str = "never",
-        registered_bytes: Optional[int] = None,
-        pinned_bytes: Optional[int] = None,
-        resident_bytes: Optional[int] = None,
-        readahead_bytes: Optional[int] = None,
-        cache: "Optional[Union[str, os.PathLike[str]]]" = None,
-        cache_bytes: Optional[int] = None,
-        transit: "Optional[Union[str, os.PathLike[str]]]" = None,
-        transit_bytes: Optional[int] = None,
-        progress: "Union[bool, Callable[[Progress], None]]" = False,
-        max_rows: "Optional[Mapping[str, int]]" = None,
-        flat: "Sequence[str]" = (),
+        registered_bytes: int | None = None,
+        pinned_bytes: int | None = None,
+        resident_bytes: int | None = None,
+        readahead_bytes: int | None = None,
+        cache: str | os.PathLike[str] | None = None,
+        cache_bytes: int | None = None,
+        transit: str | os.PathLike[str] | None = None,
+        transit_bytes: int | None = None,
+        progress: bool | Callable[[Progress], None] = False,
+        max_rows: Mapping[str, int] | None = None,
+        flat: Sequence[str] = (),
     ) -> None:
         mixed = data if isinstance(data, Mix) else None
         self.data = (
@@ -350,7 +370,10 @@ class Loader:
         return self._engine.length
 
     def __repr__(self) -> str:
-        return f"<Loader of {self.data.path!r} on {self.device}: {self._engine.length} batches of {self.dtype} {list(self.shape)}>"
+        return (
+            f"<Loader of {self.data.path!r} on {self.device}: {self._engine.length} batches of "
+            f"{self.dtype} {list(self.shape)}>"
+        )
 
     @property
     def dataset(self) -> Dataset:
@@ -369,8 +392,9 @@ class Loader:
 
     @property
     def sampler(self) -> Sampler:
-        """For frameworks that call loader.sampler.set_epoch(e). With shuffle=False and PyTorch, it is a torch.utils.data.SequentialSampler too,
-        by which Lightning knows the order (overfit_batches, validation)."""
+        """For frameworks that call loader.sampler.set_epoch(e). With shuffle=False and PyTorch, it
+        is a torch.utils.data.SequentialSampler too, by which Lightning knows the order
+        (overfit_batches, validation)."""
         kind = sequential_sampler() if self._sequential else Sampler
         return kind(self._engine, self.batch_size, self.drop_last)
 
@@ -379,34 +403,39 @@ class Loader:
     def epoch(self, epoch: int) -> Epoch:
         """Starts an epoch and returns an iterator over its batches: `for images, labels in loader.epoch(e)`.
 
-        After load_state_dict() of a state inside this epoch, it is the rest of the epoch. If the state was taken at the end of the
-        epoch, it is empty once. Another epoch than that, or from its end the next one, is an InvalidArgumentError. Prefetched
-        batches of another epoch are dropped, and an earlier iterator ends with an InvalidArgumentError.
+        After load_state_dict() of a state inside this epoch, it is the rest of the epoch. If the state was
+        taken at the end of the epoch, it is empty once. Another epoch than that, or from its end the next
+        one, is an InvalidArgumentError. Prefetched batches of another epoch are dropped, and an earlier
+        iterator ends with an InvalidArgumentError.
 
-        Each step waits for the next batch, without the GIL. It raises errors of the library's threads, naming shard and sample,
-        and the same error again until another epoch is started. ResourceError: all prefetch + 1 batches are kept.
+        Each step waits for the next batch, without the GIL. It raises errors of the library's threads, naming
+        shard and sample, and the same error again until another epoch is started. ResourceError: all prefetch
+        + 1 batches are kept.
         """
         engine, self = self._engine, None  # type: ignore[assignment]  # a traceback of what follows holds no loader
         return Epoch(engine, engine.begin(_number(epoch)))
 
     def __iter__(self) -> Epoch:
-        """The next epoch: 0 at first, then the one after the last; after load_state_dict() the rest of the state's epoch; after
-        set_epoch(e) epoch e. This is decided when the first batch is requested; nothing is started or dropped before."""
+        """The next epoch: 0 at first, then the one after the last; after load_state_dict() the rest of the
+        state's epoch; after set_epoch(e) epoch e. This is decided when the first batch is requested; nothing
+        is started or dropped before."""
         return Epoch(self._engine, None)
 
     def set_epoch(self, epoch: int) -> None:
-        """Sets the epoch of the next iteration over the loader, like DistributedSampler. An iteration that has already delivered a
-        batch continues. Without a further call, the iteration after that is epoch + 1."""
+        """Sets the epoch of the next iteration over the loader, like DistributedSampler. An
+        iteration that has already delivered a batch continues. Without a further call, the iteration
+        after that is epoch + 1."""
         self._engine.set_epoch(_number(epoch))
 
-    def set_augment(self, *views: Optional[Augment]) -> None:
-        """Other views (or one, as augment=) from the epoch on that starts next, for instance larger ones: progressive resizing. None: without
-        operations.
+    def set_augment(self, *views: Augment | None) -> None:
+        """Other views (or one, as augment=) from the epoch on that starts next, for instance larger ones:
+        progressive resizing. None: without operations.
 
-        May be called at any time. An epoch that runs goes on with the views it has; shape, dtype and layout are those of the new ones at
-        once. When the next epoch starts, the loader makes its threads and memory again (ResourceError if it does not suffice). A state has
-        the views of its epoch and, where others were set, those of the next. Raises InvalidArgumentError naming view and bound, and leaves
-        the views as they were, if one is not possible."""
+        May be called at any time. An epoch that runs goes on with the views it has; shape, dtype and layout
+        are those of the new ones at once. When the next epoch starts, the loader makes its threads and memory
+        again (ResourceError if it does not suffice). A state has the views of its epoch and, where others
+        were set, those of the next. Raises InvalidArgumentError naming view and bound, and leaves the views
+        as they were, if one is not possible."""
         if not views:
             raise InvalidArgumentError("set_augment() needs an Augment or None")
         try:
@@ -424,8 +453,10 @@ class Loader:
         self.dtype: str = _LONG[delivered]
 
     def geometry(self, sample: int, *, epoch: int = 0, view: int = 0) -> Geometry:
-        """Where the parts of a sample are in a view: its crop, flip and geometric instructions, with the loader's seed, and the matrix of all of them.
-        sample: its index in the data set (batch.ids). With sampling and repeated_augmentation, samples that are drawn again have other ones."""
+        """Where the parts of a sample are in a view: its crop, flip and geometric instructions, with the
+        loader's seed, and the matrix of all of them.
+        sample: its index in the data set (batch.ids). With sampling and repeated_augmentation,
+        samples that are drawn again have other ones."""
         first, second, third = (*self.data.shape, 1, 1)[:3]
         shape = (first, second, third) if self.data.layout == "nhwc" else (second, third, first)
         view = _check.whole("view", view, 0, 2**32 - 1)
@@ -439,24 +470,25 @@ class Loader:
             )
         )
 
-    def state_dict(self) -> "dict[str, Any]":
+    def state_dict(self) -> dict[str, Any]:
         """The position of the loader: plain values, the same on every rank, for torch.save, JSON or pickle.
 
-        "epoch" is the epoch, and "batch" the number of its batches that were delivered. In the body of the loop, the current
-        batch counts as delivered.
+        "epoch" is the epoch, and "batch" the number of its batches that were delivered. In the body of the
+        loop, the current batch counts as delivered.
         """
         engine, self = self._engine, None  # type: ignore[assignment]
         epoch, batch, text = engine.core().state()
         return {"epoch": epoch, "batch": batch, "state": text}
 
-    def load_state_dict(self, state: "dict[str, Any]", *, keep_views: Optional[bool] = None) -> None:
-        """Continues from a state: loader.epoch(state["epoch"]), or iterating over the loader, is then the rest of that epoch. Other
-        epochs are refused. World size (partition "global"), device and transport may differ. Raises InvalidArgumentError if
-        data set, seed or global batch size differ.
+    def load_state_dict(self, state: dict[str, Any], *, keep_views: bool | None = None) -> None:
+        """Continues from a state: loader.epoch(state["epoch"]), or iterating over the loader, is then the
+        rest of that epoch. Other epochs are refused. World size (partition "global"), device and transport
+        may differ. Raises InvalidArgumentError if data set, seed or global batch size differ.
 
-        The views (crop, flip, dtype, augment=, views=, set_augment()) are those of the state, so that its batches are the same; set_augment() sets
-        others from the next epoch on. Where this loader was made with other views, a UserWarning says so. keep_views=True: this loader's
-        views; False: the state's, without a warning. States of versions before 4 have no views."""
+        The views (crop, flip, dtype, augment=, views=, set_augment()) are those of the state, so that its
+        batches are the same; set_augment() sets others from the next epoch on. Where this loader was made
+        with other views, a UserWarning says so. keep_views=True: this loader's views; False: the state's,
+        without a warning. States of versions before 4 have no views."""
         try:
             if not isinstance(state, Mapping) or not isinstance(state.get("state"), str):
                 _check.refuse("state", state, "what state_dict() returns")
@@ -464,8 +496,10 @@ class Loader:
             self._describe()
             if changed and keep_views is None:
                 warnings.warn(
-                    "the state was taken with other views (crop, flip, dtype, augment) than this loader was made with, and they are restored: "
-                    "load_state_dict(state, keep_views=True) keeps this loader's, keep_views=False is to restore them without this warning",
+                    "the state was taken with other views (crop, flip, dtype, "
+                    "augment) than this loader was made with, and they are restored: "
+                    "load_state_dict(state, keep_views=True) keeps this loader's, "
+                    "keep_views=False is to restore them without this warning",
                     UserWarning,
                     stacklevel=2,
                 )
@@ -474,17 +508,19 @@ class Loader:
             raise
 
     def stats(self) -> Stats:
-        """Counters since the loader was made: who waited for whom, and for how long. May be called from any thread."""
+        """Counters since the loader was made: who waited for whom, and for how long.
+        May be called from any thread."""
         engine, self = self._engine, None  # type: ignore[assignment]
         return Stats(**engine.core().stats())
 
     def cancel(self) -> None:
-        """Whoever waits for a batch gets a CancelledError, until another epoch is started. May be called from any thread."""
+        """Whoever waits for a batch gets a CancelledError, until another epoch is started.
+        May be called from any thread."""
         self._engine.core().cancel()
 
     def close(self) -> None:
-        """Stops and joins the threads. Existing batches stay valid. Called at the end of a `with` block, and when nothing refers
-        to the loader any more."""
+        """Stops and joins the threads. Existing batches stay valid. Called at the end of a `with` block, and
+        when nothing refers to the loader any more."""
         self._engine.close()
 
     def __del__(self) -> None:
@@ -492,7 +528,7 @@ class Loader:
         if engine is not None and not sys.is_finalizing():
             engine.drop()
 
-    def __enter__(self) -> "Loader":
+    def __enter__(self) -> Loader:
         return self
 
     def __exit__(self, *exception: object) -> None:

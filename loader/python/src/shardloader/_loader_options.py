@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional, Union
+from typing import Any, Union
 
 from . import _check, _core
 from ._arrays import Framework, Torch, dtype_name
@@ -15,7 +15,7 @@ from ._numpy import np
 Size = Union[int, "tuple[int, int]"]
 
 
-def _crop(choices: "dict[str, Optional[Size]]") -> "dict[str, Any]":
+def _crop(choices: dict[str, Size | None]) -> dict[str, Any]:
     given = {name: size for name, size in choices.items() if size is not None}
     if len(given) > 1:
         raise InvalidArgumentError(f"{' and '.join(given)} exclude each other")
@@ -29,10 +29,11 @@ def _crop(choices: "dict[str, Optional[Size]]") -> "dict[str, Any]":
     return {"crop": "none"}
 
 
-def mean_and_std(data: Dataset, mean: Any, std: Any) -> "tuple[Any, Any]":
-    """The one that is not given: as recorded, if they are as many. Both None: the library takes those of the data set."""
+def mean_and_std(data: Dataset, mean: Any, std: Any) -> tuple[Any, Any]:
+    """The one that is not given: as recorded, if they are as many.
+    Both None: the library takes those of the data set."""
 
-    def other(recorded: "tuple[float, ...]", given: Any, default: float) -> "tuple[float, ...]":
+    def other(recorded: tuple[float, ...], given: Any, default: float) -> tuple[float, ...]:
         return recorded if len(recorded) == len(given) else (default,) * len(given)
 
     if mean is None and std is None:
@@ -46,7 +47,8 @@ def mean_and_std(data: Dataset, mean: Any, std: Any) -> "tuple[Any, Any]":
 
 
 def unnamed_layout(framework: Framework) -> str:
-    """The layout of views that name none: it is the framework's, and not that of a state which another one has written."""
+    """The layout of views that name none: it is the framework's,
+    and not that of a state which another one has written."""
     return "nchw" if isinstance(framework, Torch) else "nchw_if_float"
 
 
@@ -67,8 +69,9 @@ def _plain(name: str, value: Any) -> Any:
     )
 
 
-def check_given_once(own: "dict[str, Any]", augment: Optional[Augment], views: "Sequence[Augment]") -> None:
-    """What a Loader says and each of its views says otherwise would be dropped in silence. own: the options as they were given."""
+def check_given_once(own: dict[str, Any], augment: Augment | None, views: Sequence[Augment]) -> None:
+    """What a Loader says and each of its views says otherwise would be dropped in silence.
+    own: the options as they were given."""
     every = [
         one.geometry
         for one in (views if isinstance(views, (list, tuple)) and views else [augment])
@@ -97,7 +100,7 @@ def check_given_once(own: "dict[str, Any]", augment: Optional[Augment], views: "
             )
 
 
-def _view(own: "dict[str, Any]", augment: Optional[Augment], number: int) -> "dict[str, Any]":
+def _view(own: dict[str, Any], augment: Augment | None, number: int) -> dict[str, Any]:
     """The options of one view: those of its Augment, and for what that does not say those of the Loader."""
     geometry = {} if augment is None else augment.geometry
     of = {**own, **geometry}
@@ -108,7 +111,8 @@ def _view(own: "dict[str, Any]", augment: Optional[Augment], number: int) -> "di
         for name in ("scale", "ratio"):
             if of_itself.get(name) is not None:
                 raise InvalidArgumentError(
-                    f"{name} is {of_itself[name]!r}, but it belongs to random_resized_crop, which is not given"
+                    f"{name} is {of_itself[name]!r}, but it belongs to random_resized_crop, "
+                    "which is not given"
                 )
     if ("mean" in geometry) != ("std" in geometry):
         raise InvalidArgumentError("mean and std of an Augment go together")
@@ -129,7 +133,7 @@ def _view(own: "dict[str, Any]", augment: Optional[Augment], number: int) -> "di
     }
 
 
-def options_of_mix(mix: MixPairs) -> "dict[str, float]":
+def options_of_mix(mix: MixPairs) -> dict[str, float]:
     if not isinstance(mix, MixPairs):
         raise InvalidArgumentError(f"mix is {mix!r}; expected MixPairs(mixup=..., cutmix=...)")
     if mix.mixup == 0 and mix.cutmix == 0:
@@ -138,14 +142,14 @@ def options_of_mix(mix: MixPairs) -> "dict[str, float]":
 
 
 def options_of_views(
-    own: "dict[str, Any]", augment: Optional[Augment], views: "Sequence[Augment]"
-) -> "dict[str, Any]":
+    own: dict[str, Any], augment: Augment | None, views: Sequence[Augment]
+) -> dict[str, Any]:
     """The options of view 0, and further_views."""
     if not isinstance(views, (list, tuple)):
         _check.refuse("views", views, "a list of Augments")
     if augment is not None and views:
         raise InvalidArgumentError("augment and views exclude each other: augment is for one view")
-    chosen: "list[Optional[Augment]]" = [*views] or [augment]
+    chosen: list[Augment | None] = [*views] or [augment]
     every = []
     for number, one in enumerate(chosen):
         if one is not None and not isinstance(one, Augment):
@@ -160,7 +164,7 @@ def options_of_views(
 
 
 def sampling_of(
-    data: Dataset, mixed: Optional[Mix], sampling: Optional[str], weights: Any, replacement: Optional[bool]
+    data: Dataset, mixed: Mix | None, sampling: str | None, weights: Any, replacement: bool | None
 ) -> Any:
     """What the C++ loader takes: None for every sample once in an epoch."""
     given = [
@@ -172,7 +176,8 @@ def sampling_of(
         raise InvalidArgumentError(f"{' and '.join(given)} exclude each other")
     if replacement is not None and weights is None and given:
         raise InvalidArgumentError(
-            f"replacement is for weights, or for drawing uniformly; {given[0]} draws every sample of a group before any again"
+            f"replacement is for weights, or for drawing uniformly; {given[0]} draws every sample of a group "
+            "before any again"
         )
     if mixed is not None:
         return mixed._sampling
@@ -197,11 +202,11 @@ def sampling_of(
     return None if replacement is None else _core.sampling_uniform(len(data), bool(replacement))
 
 
-def samples_of_epoch(number: Optional[int]) -> Optional[int]:
+def samples_of_epoch(number: int | None) -> int | None:
     return None if number is None else _check.whole("samples_per_epoch", number, 1)
 
 
-def tail_of(tail: Optional[str], drop_last: Optional[bool]) -> str:
+def tail_of(tail: str | None, drop_last: bool | None) -> str:
     if drop_last is None:
         return "drop" if tail is None else tail
     if tail is not None and (tail == "drop") != bool(drop_last):

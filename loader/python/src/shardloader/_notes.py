@@ -7,7 +7,8 @@ import itertools
 import os
 import sys
 import warnings
-from typing import Any, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from . import _words
 from ._errors import ConversionWarning
@@ -23,12 +24,12 @@ def warn(message: str) -> None:
     warnings.warn(message, ConversionWarning, stacklevel=level)
 
 
-def before(notes: "Sequence[str]") -> None:
+def before(notes: Sequence[str]) -> None:
     for note in notes:
         warn(_words.in_python(note))
 
 
-def _first_rejects(path: str, count: int) -> "list[str]":
+def _first_rejects(path: str, count: int) -> list[str]:
     try:
         with open(path, newline="", encoding="utf-8") as file:
             return [
@@ -40,13 +41,13 @@ def _first_rejects(path: str, count: int) -> "list[str]":
         return []
 
 
-def worded(result: "dict[str, Any]") -> "dict[str, Any]":
+def worded(result: dict[str, Any]) -> dict[str, Any]:
     """The same, with its advice in the words of Python."""
     result["advice"] = tuple(_words.in_python(text) for text in result["advice"])
     return result
 
 
-def after(out: str, result: "Mapping[str, Any]", appended: bool = False) -> None:
+def after(out: str, result: Mapping[str, Any], appended: bool = False) -> None:
     """What loses most of its values, and the inputs and objects that are not in the data set."""
     for text in result["advice"]:
         warn(text)
@@ -59,11 +60,13 @@ def after(out: str, result: "Mapping[str, Any]", appended: bool = False) -> None
             warn(f"{annotations[name]} objects {what} are left out of {out!r}")
     if annotations.get("beyond_image", 0):
         warn(
-            f"{annotations['beyond_image']} boxes reach beyond their image; what is beyond it is cut in {out!r}: is their format right?"
+            f"{annotations['beyond_image']} boxes reach beyond their image; "
+            f"what is beyond it is cut in {out!r}: is their format right?"
         )
     if annotations.get("beside_folders", 0):
         warn(
-            f"{annotations['beside_folders']} images lie beside the folders of others, so folders are no classes: every label in {out!r} is 0"
+            f"{annotations['beside_folders']} images lie beside the folders of others, "
+            f"so folders are no classes: every label in {out!r} is 0"
         )
     if not result["complete"] or not result["rejects"]:
         return
@@ -71,5 +74,6 @@ def after(out: str, result: "Mapping[str, Any]", appended: bool = False) -> None
     first = [] if appended else _first_rejects(table, 2)
     which = f", the first: {'; '.join(first)}" if first else ""
     warn(
-        f"{result['rejects']} of {result['inputs']} inputs are not in the data set {out!r}: {table!r} lists them with their reasons{which}"
+        f"{result['rejects']} of {result['inputs']} inputs are not in the data set {out!r}: "
+        f"{table!r} lists them with their reasons{which}"
     )

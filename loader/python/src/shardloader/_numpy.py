@@ -1,4 +1,5 @@
-"""numpy, imported when something of it is first used: that takes 20 times as long as everything else in this package."""
+"""numpy, imported when something of it is first used: that takes 20 times as long as everything
+else in this package."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class Plan(NamedTuple):
     shards: int  #: convert_shard() takes 0 to shards - 1
     inputs: int  #: images that will be decoded
     digest: str  #: over the options, and names, sizes and labels of the images
-    options: "dict[str, Any]"
+    options: dict[str, Any]
 
 
 class ShardResult(NamedTuple):
@@ -31,7 +31,7 @@ class ShardResult(NamedTuple):
 
 
 _KEPT = 4  # plans whose lists of images a process keeps
-_plans: "dict[str, Any]" = {}
+_plans: dict[str, Any] = {}
 _lock = threading.Lock()
 
 
@@ -43,8 +43,10 @@ def _listed(given: Plan) -> Any:
             known = _core.WorkPlan(given.options)
             if known.digest != given.digest:
                 raise InvalidArgumentError(
-                    f"the images in {given.options['images']} are not those of the plan: {known.inputs} images, planned {given.inputs}, "
-                    "or other names, sizes or labels; does this machine see the same files, and the same version of them?"
+                    f"the images in {given.options['images']} are not those of the plan: "
+                    f"{known.inputs} images, planned {given.inputs}, "
+                    "or other names, sizes or labels; does this machine see the same files, "
+                    "and the same version of them?"
                 )
         _plans[given.digest] = known  # the one used last is the last one
         for digest in list(_plans)[:-_KEPT]:
@@ -55,8 +57,9 @@ def _listed(given: Plan) -> Any:
 def plan(images: Path, out: Path, **options: Any) -> Plan:
     """Lists the images of a conversion and divides them into shards. Writes nothing.
 
-    Takes the arguments of convert(), except progress, claim, rank, world_size, overwrite, refresh, append and work; `out` is a folder. jobs is the number of
-    threads of each convert_shard(); give jobs=1 if your scheduler runs a task per CPU.
+    Takes the arguments of convert(), except progress, claim, rank, world_size, overwrite, refresh, append and
+    work; `out` is a folder. jobs is the number of threads of each convert_shard(); give jobs=1 if your
+    scheduler runs a task per CPU.
 
         plan = sl.plan("images/train", "out/train", preset="train", jobs=1)
         client.gather(client.map(sl.convert_shard, [plan] * plan.shards, range(plan.shards)))    # Dask
@@ -94,9 +97,10 @@ def plan(images: Path, out: Path, **options: Any) -> Plan:
 def convert_shard(plan: Plan, shard: int) -> ShardResult:
     """Converts one shard of a plan.
 
-    It may be called anywhere that sees the images and `out` under the same paths, in any order, several times, and at the same time:
-    the files that it writes depend on its arguments only. A shard that is finished is not converted again. The first call in a process
-    lists the images; InvalidArgumentError if they are not those of the plan.
+    It may be called anywhere that sees the images and `out` under the same paths, in any order, several
+    times, and at the same time: the files that it writes depend on its arguments only. A shard that is
+    finished is not converted again. The first call in a process lists the images; InvalidArgumentError if
+    they are not those of the plan.
     """
     try:
         return ShardResult(**_listed(plan).convert_shard(shard))
@@ -107,7 +111,8 @@ def convert_shard(plan: Plan, shard: int) -> ShardResult:
 def finish(plan: Plan) -> Conversion:
     """Completes the data set when all shards are converted: writes dataset.json.
 
-    InvalidArgumentError names the first shard that is missing. It may be called again. A ConversionWarning says how many images are not in the data set.
+    InvalidArgumentError names the first shard that is missing. It may be called again. A ConversionWarning
+    says how many images are not in the data set.
     """
     try:
         done = _notes.worded(_listed(plan).finish())

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple
 
 
 class Progress(NamedTuple):
@@ -22,7 +22,7 @@ class Progress(NamedTuple):
     fetched_bytes: int  #: of them, received from servers by this process
     bytes_per_second: float  #: received, of the last seconds; at the end: of the whole epoch
     seconds: float  #: since the epoch began
-    seconds_left: Optional[float]  #: None: not known yet
+    seconds_left: float | None  #: None: not known yet
     ended: bool  #: the last call
 
 
@@ -39,9 +39,15 @@ def line_of(now: Progress) -> str:
     """One line of text."""
     rate = f"{now.bytes_per_second / 1e6:.1f} MB/s"
     if now.ended:
-        return f"epoch {now.epoch}: {now.shards} of {now.total_shards} shards came, {_gib(now.fetched_bytes)} fetched in {_clock(now.seconds)}, {rate}"
+        return (
+            f"epoch {now.epoch}: {now.shards} of {now.total_shards} shards came, "
+            f"{_gib(now.fetched_bytes)} fetched in {_clock(now.seconds)}, {rate}"
+        )
     left = "" if now.seconds_left is None else f", {_clock(now.seconds_left)} left"
-    return f"epoch {now.epoch}: {now.shards} of {now.total_shards} shards, {_gib(now.bytes)} of {_gib(now.total_bytes)}, {rate}{left}"
+    return (
+        f"epoch {now.epoch}: {now.shards} of {now.total_shards} shards, "
+        f"{_gib(now.bytes)} of {_gib(now.total_bytes)}, {rate}{left}"
+    )
 
 
 class _Line:
@@ -70,9 +76,7 @@ class Reporter:
     INTERVAL = 1.0  # seconds
     SPAN = 10  # intervals over which the rate is measured
 
-    def __init__(
-        self, show: "Union[bool, Callable[[Progress], None]]", total_shards: int, total_bytes: int
-    ) -> None:
+    def __init__(self, show: bool | Callable[[Progress], None], total_shards: int, total_bytes: int) -> None:
         self._line = show is True
         self._show: Any = _Line() if self._line else show
         self._totals = (total_shards, total_bytes)
@@ -80,7 +84,7 @@ class Reporter:
         self._lock = threading.Lock()
         self._ended = False
         self._epoch, self._begin, self._before = 0, 0.0, 0
-        self._seen: "deque[tuple[float, int]]" = deque(maxlen=self.SPAN)
+        self._seen: deque[tuple[float, int]] = deque(maxlen=self.SPAN)
 
     def start(self, engine: Any, epoch: int, rank: int) -> None:
         """engine: a weak reference to what has _core."""
@@ -100,13 +104,13 @@ class Reporter:
             self._tell(core.stats(), False)
             core = None
 
-    def end(self, stats: "Optional[dict[str, Any]]") -> None:
+    def end(self, stats: dict[str, Any] | None) -> None:
         """The epoch is over. Calls the function a last time, on this thread."""
         self._over.set()
         if self._begin != 0.0 and stats is not None:
             self._tell(stats, True)
 
-    def _tell(self, stats: "dict[str, Any]", ended: bool) -> None:
+    def _tell(self, stats: dict[str, Any], ended: bool) -> None:
         with self._lock:
             if self._ended or (stats["fetched_bytes"] == self._before and stats["arrived_shards"] == 0):
                 return
@@ -121,7 +125,7 @@ class Reporter:
                     stacklevel=1,
                 )
 
-    def _progress(self, stats: "dict[str, Any]", ended: bool) -> Progress:
+    def _progress(self, stats: dict[str, Any], ended: bool) -> Progress:
         now = time.monotonic()
         shards, total = self._totals
         fetched = int(stats["fetched_bytes"]) - self._before

@@ -1,76 +1,81 @@
-"""Targets: masks, depth, boxes and keypoints that follow crop, flip and operations of each view (docs/targets.md)."""
+"""Targets: masks, depth, boxes and keypoints that follow crop,
+flip and operations of each view (docs/targets.md)."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple
 
-from . import _check, _core
+from . import _check
 from ._arrays import dtype_name
 from ._augment import Instruction
 from ._errors import InvalidArgumentError
 
 
 class Pixels(NamedTuple):
-    """How a further image field is delivered: fields={"mask": sl.Pixels("nearest", fill=255)}. "nearest" alone is sl.Pixels("nearest").
+    """How a further image field is delivered: fields={"mask": sl.Pixels("nearest", fill=255)}.
+    "nearest" alone is sl.Pixels("nearest").
 
-    filter: "nearest" keeps stored values, as masks need it; bit for bit torchvision's tv_tensors.Mask. "bilinear" interpolates: depth, cameras.
-        "stored" leaves crop, flip and operations out: latents, and fields of another size than the images.
+    filter: "nearest" keeps stored values, as masks need it; bit for bit torchvision's tv_tensors.Mask.
+        "bilinear" interpolates: depth, cameras. "stored" leaves crop, flip and operations out: latents, and
+        fields of another size than the images.
     fill: the stored value of what comes in from outside of the sample.
-    dtype, layout, mean, std: as of a Loader. Default: as stored; "nearest" and "bilinear" images are nchw with PyTorch. Masks have none of them.
+    dtype, layout, mean, std: as of a Loader. Default: as stored; "nearest" and "bilinear" images are nchw
+        with PyTorch. Masks have none of them.
     """
 
     filter: str
     fill: float = 0
     dtype: Any = None
-    layout: Optional[str] = None
-    mean: "Optional[Sequence[float]]" = None
-    std: "Optional[Sequence[float]]" = None
+    layout: str | None = None
+    mean: Sequence[float] | None = None
+    std: Sequence[float] | None = None
 
 
 class Boxes(NamedTuple):
-    """How a ragged column of boxes (float32 [4], xyxy in pixels of the stored sample) is delivered: moved, clipped, and without those of which
-    too little is left. column("boxes_counts") says how many are left.
+    """How a ragged column of boxes (float32 [4], xyxy in pixels of the stored sample) is delivered: moved,
+    clipped, and without those of which too little is left. column("boxes_counts") says how many are left.
 
     format: "xyxy", "xywh" or "cxcywh", in pixels of the view.
     min_size, min_area: both sides of a box and its area, as in torchvision's SanitizeBoundingBoxes.
     min_visibility: the share of the box that is not clipped, 0 to 1.
-    along: ragged columns with a row for each box, which lose the same rows. Default: those of "box_labels", "areas", "crowd" and "keypoints" that
-        there are.
+    along: ragged columns with a row for each box, which lose the same rows. Default: those of "box_labels",
+        "areas", "crowd" and "keypoints" that there are.
     """
 
     format: str = "xyxy"
     min_size: float = 1
     min_area: float = 1
     min_visibility: float = 0
-    along: "Optional[Sequence[str]]" = None
+    along: Sequence[str] | None = None
 
 
 class Keypoints(NamedTuple):
-    """How a column of keypoints is delivered: float32 [2], [3], [k, 2] or [k, 3], x, y and visibility. Points that left the sample become 0, 0, 0;
-    without a visibility NaN. Coordinates are those of boxes: the centre of the first pixel is (0.5, 0.5).
+    """How a column of keypoints is delivered: float32 [2], [3], [k, 2] or [k, 3], x, y and visibility. Points
+    that left the sample become 0, 0, 0; without a visibility NaN. Coordinates are those of boxes: the centre
+    of the first pixel is (0.5, 0.5).
 
     swap: pairs of points that change places if the sample is mirrored: left and right eye.
     """
 
-    swap: "Sequence[tuple[int, int]]" = ()
+    swap: Sequence[tuple[int, int]] = ()
 
 
 class Geometry(NamedTuple):
     """What happens to the places of one sample in one view."""
 
-    crop: "tuple[int, int, int, int]"  #: top, left, height, width, in the stored sample
+    crop: tuple[int, int, int, int]  #: top, left, height, width, in the stored sample
     flip: bool  #: the resized crop is mirrored
-    size: "tuple[int, int]"  #: rows and columns of the view
-    steps: "tuple[Instruction, ...]"  #: geometric instructions after that
-    matrix: "tuple[float, ...]"  #: 3 x 3, in C order: from the stored sample to the view
+    size: tuple[int, int]  #: rows and columns of the view
+    steps: tuple[Instruction, ...]  #: geometric instructions after that
+    matrix: tuple[float, ...]  #: 3 x 3, in C order: from the stored sample to the view
 
 
-Target = Union[str, Pixels, Boxes, Keypoints]
+Target = str | Pixels | Boxes | Keypoints
 
 
-def _pixels(name: str, of: Pixels, layout: str) -> "dict[str, Any]":
+def _pixels(name: str, of: Pixels, layout: str) -> dict[str, Any]:
     if (of.mean is None) != (of.std is None):
         raise InvalidArgumentError(f"field {name!r}: mean and std go together")
     return {
@@ -83,7 +88,7 @@ def _pixels(name: str, of: Pixels, layout: str) -> "dict[str, Any]":
     }
 
 
-def _known(name: Any, data: Any) -> "Target":
+def _known(name: Any, data: Any) -> Target:
     """How a target is delivered of which nothing but its name is given: as the data set knows it."""
     role, kind = data._info["images"].get(name, ("",))[0], data._info["targets"].get(name)
     if role == "mask":
@@ -96,25 +101,28 @@ def _known(name: Any, data: Any) -> "Target":
         else "not a mask, and not known to be boxes or keypoints"
     )
     raise InvalidArgumentError(
-        f'fields is a list, and {name!r} is {what}: say how it is delivered, as in fields={{{name!r}: "bilinear"}}, "nearest", "stored", Boxes() or Keypoints()'
+        f"fields is a list, and {name!r} is {what}: say how it is delivered, as in fields={{{name!r}: "
+        f'"bilinear"}}, "nearest", "stored", Boxes() or Keypoints()'
     )
 
 
 def options_of(
-    fields: "Union[Mapping[str, Target], Sequence[str]]",
+    fields: Mapping[str, Target] | Sequence[str],
     data: Any,
     layout: str,
-    as_stored: "Sequence[str]" = (),
-) -> "dict[str, Any]":
-    """fields, boxes, keypoints and as_stored as the C++ loader takes them. layout: of image fields; "" as stored."""
+    as_stored: Sequence[str] = (),
+) -> dict[str, Any]:
+    """fields, boxes, keypoints and as_stored as the C++ loader takes them.
+    layout: of image fields; "" as stored."""
     if isinstance(fields, (list, tuple)):
         fields = {name: _known(name, data) for name in fields}
     if not isinstance(fields, Mapping):
         raise InvalidArgumentError(
-            f'fields is {fields!r}; expected a dict such as {{"mask": "nearest", "boxes": Boxes()}}, or a list of names'
+            f'fields is {fields!r}; expected a dict such as {{"mask": "nearest", "boxes": Boxes()}}, '
+            "or a list of names"
         )
     names = _check.names("as_stored", as_stored)
-    result: "dict[str, Any]" = {"fields": {}, "boxes": {}, "keypoints": {}, "as_stored": names}
+    result: dict[str, Any] = {"fields": {}, "boxes": {}, "keypoints": {}, "as_stored": names}
     for name, of in fields.items():
         if isinstance(of, Boxes):
             result["boxes"][name] = {**of._asdict(), "along": None if of.along is None else list(of.along)}
@@ -125,7 +133,8 @@ def options_of(
             if name not in data._info["images"] and name in data._info["kinds"]:
                 if pixels != Pixels("stored"):
                     raise InvalidArgumentError(
-                        f'field {name!r} is {of!r}, but it is a column, which has no pixels; expected Boxes() or Keypoints(), or "stored" to deliver it as stored'
+                        f"field {name!r} is {of!r}, but it is a column, which has no pixels; "
+                        'expected Boxes() or Keypoints(), or "stored" to deliver it as stored'
                     )
                 names.append(name)
                 continue
@@ -135,7 +144,8 @@ def options_of(
             )
         else:
             raise InvalidArgumentError(
-                f'field {name!r} is {of!r}; expected "nearest", "bilinear", "stored", Pixels(), Boxes() or Keypoints()'
+                f'field {name!r} is {of!r}; expected "nearest", "bilinear", "stored", Pixels(), '
+                "Boxes() or Keypoints()"
             )
     return result
 
@@ -143,12 +153,12 @@ def options_of(
 _ALONG = ("box_labels", "areas", "crowd", "keypoints")
 
 
-def target_names(options: "dict[str, Any]", data: Any) -> "tuple[tuple[str, ...], tuple[str, ...]]":
+def target_names(options: dict[str, Any], data: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Of image fields, and of columns that follow the views."""
     kinds, as_stored = data._info["kinds"], options.get("as_stored", ())
-    asked: "dict[str, Any]" = options.get("boxes", {})
+    asked: dict[str, Any] = options.get("boxes", {})
     known = [name for name in data._info["targets"] if name not in as_stored and "*" not in as_stored]
-    columns: "list[str]" = [*asked, *options.get("keypoints", {}), *known]
+    columns: list[str] = [*asked, *options.get("keypoints", {}), *known]
     boxes = {
         name: {"along": None}
         for name in known
@@ -163,7 +173,7 @@ def target_names(options: "dict[str, Any]", data: Any) -> "tuple[tuple[str, ...]
                 if name in kinds and kinds[name][0] == "ragged" and name not in as_stored
             ]
         columns.extend(along)
-    names: "list[str]" = []
+    names: list[str] = []
     for name in dict.fromkeys(columns):
         names.append(name)
         if kinds[name][0] == "ragged":
@@ -173,7 +183,7 @@ def target_names(options: "dict[str, Any]", data: Any) -> "tuple[tuple[str, ...]
     return tuple(options.get("fields", {})), tuple(names)
 
 
-def geometry_of(drawn: "tuple[Any, ...]") -> Geometry:
+def geometry_of(drawn: tuple[Any, ...]) -> Geometry:
     """Of what the C++ loader drew for a sample."""
     (top, left, height, width, flip), size, steps, matrix = drawn
     return Geometry((top, left, height, width), flip, size, tuple(Instruction(*one) for one in steps), matrix)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Optional
 
 from ._arrays import DTYPES
 from ._errors import ShardError
@@ -24,7 +23,8 @@ def _told(error: ShardError, message: str) -> ShardError:
 
 
 def in_python(text: str) -> str:
-    """Names of options between backticks become those of this package. What stands in double quotes stays as it is."""
+    """Names of options between backticks become those of this package.
+    What stands in double quotes stays as it is."""
     parts = re.split(r'("[^"]*")', text)
     return "".join(
         part
@@ -38,8 +38,9 @@ def of_convert(error: ShardError) -> ShardError:
     return _told(error, in_python(str(error)))
 
 
-def of_loader(error: ShardError, crop: Optional[str]) -> ShardError:
-    """crop_height is center_crop (whichever was given), f16 is float16, ... For messages that hold no path."""
+def of_loader(error: ShardError, crop: str | None) -> ShardError:
+    """crop_height is center_crop (whichever was given), f16 is float16,
+    ... For messages that hold no path."""
     crop = crop or "crop"
     message = str(error)
     for pattern, ours in (
@@ -74,5 +75,8 @@ def of_ring(error: ShardError, threads: int = 1) -> ShardError:
         "release some", "let go of their arrays (keep copies: images.clone() or images.copy())"
     )
     if threads > 1:
-        message += f"; {threads} threads share this loader, and each keeps its batch while it asks for the next one: prefetch must be at least {threads}"
+        message += (
+            f"; {threads} threads share this loader, and each keeps its batch while it asks for the "
+            f"next one: prefetch must be at least {threads}"
+        )
     return _told(error, message)

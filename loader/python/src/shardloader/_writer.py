@@ -8,8 +8,8 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Optional, Sequence, Union
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from . import _core, _notes, _words
 from ._convert import Conversion, Path, Size, _classes, _options
@@ -27,7 +27,7 @@ class _Column(NamedTuple):
     name: str
     kind: str  # "fixed", "ragged", "text"
     dtype: str  # as numpy spells it
-    row_shape: "tuple[int, ...]"
+    row_shape: tuple[int, ...]
     declared: bool  # numbers are converted to its dtype; if not, it was taken from the first row
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class _Column(NamedTuple):
         axes = self.row_shape if self.kind == "fixed" else ("any", *self.row_shape)
         return f"{self.dtype} [{', '.join(map(str, axes))}]"
 
-    def for_core(self) -> "tuple[str, str, str, list[int]]":
+    def for_core(self) -> tuple[str, str, str, list[int]]:
         return self.name, self.kind, _SHORT[self.dtype], list(self.row_shape)
 
 
@@ -55,7 +55,7 @@ def _declared(name: str, kind: ColumnKind) -> _Column:
     return _Column(name, "fixed", _dtype_name(dtype), tuple(operator.index(axis) for axis in axes), True)
 
 
-def _names(classes: "Union[Path, Sequence[str], None]") -> "Optional[list[str]]":
+def _names(classes: Path | Sequence[str] | None) -> list[str] | None:
     given = _classes(classes)
     if not given:
         return None
@@ -66,8 +66,9 @@ def _names(classes: "Union[Path, Sequence[str], None]") -> "Optional[list[str]]"
     return [name.decode("utf-8", "surrogateescape") for name in names]
 
 
-def _array(value: Any) -> "tuple[np.ndarray[Any, Any], str]":
-    """The value as an array, and the name of its data type. The elements of bfloat16 may be uint16, their bits."""
+def _array(value: Any) -> tuple[np.ndarray[Any, Any], str]:
+    """The value as an array, and the name of its data type.
+    The elements of bfloat16 may be uint16, their bits."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         value = value.detach().cpu()
@@ -82,13 +83,14 @@ class _Unfit(ValueError):
     """A number that the data type of its column cannot hold."""
 
 
-def _widened(bits: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+def _widened(bits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Bits of bfloat16 as float32."""
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
-def _cast(array: "np.ndarray[Any, Any]", found: str, wanted: str) -> "Optional[np.ndarray[Any, Any]]":
-    """The array with elements of another type; None if it is of another kind. Floats are rounded; what cannot be held otherwise is an _Unfit."""
+def _cast(array: np.ndarray[Any, Any], found: str, wanted: str) -> np.ndarray[Any, Any] | None:
+    """The array with elements of another type; None if it is of another kind. Floats are rounded;
+    what cannot be held otherwise is an _Unfit."""
     if found == wanted:
         return array
     source = _widened(array.view(np.uint16)) if found == "bfloat16" else array
@@ -99,7 +101,7 @@ def _cast(array: "np.ndarray[Any, Any]", found: str, wanted: str) -> "Optional[n
             bits = np.asarray(source, np.float32, order="C").view(np.uint32)
             rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
             cast = np.where(bits & 0x7FFFFFFF > 0x7F800000, bits >> 16 | 0x40, rounded).astype(np.uint16)
-            held: "np.ndarray[Any, Any]" = _widened(cast)
+            held: np.ndarray[Any, Any] = _widened(cast)
         else:
             target = np.dtype(wanted)
             both = source.dtype.kind in "iu" and target.kind in "iu"
@@ -117,81 +119,85 @@ def _cast(array: "np.ndarray[Any, Any]", found: str, wanted: str) -> "Optional[n
     return cast
 
 
-def _little(array: "np.ndarray[Any, Any]") -> bytes:
+def _little(array: np.ndarray[Any, Any]) -> bytes:
     return (array.astype(array.dtype.newbyteorder("<")) if array.dtype.byteorder == ">" else array).tobytes()
 
 
 class Writer:
-    """Makes a data set of images that come from anywhere: rows of a table, records of another format, a model.
+    """Makes a data set of images that come from anywhere: rows of a table,
+    records of another format, a model.
 
         with sl.Writer("out/train", preset="train", classes=["ant", "bee"]) as writer:
             for row in rows:
                 writer.add(row["name"], row["jpeg"], "ant", caption=row["caption"])
 
-    Threads of the library decode, resize, encode and write; add() only waits when they are behind. The shards have the same bytes as those
-    that shardify makes of the same images in the same order.
+    Threads of the library decode, resize, encode and write; add() only waits when they are behind. The shards
+    have the same bytes as those that shardify makes of the same images in the same order.
 
     out: a new or empty folder; with resume=True also one in which a Writer has stopped.
-    sample: ("float32", 4, 64, 64) for samples that are arrays of this data type and shape, stored as they are. None: images, or what the first
-        row has. To resume such a data set it must be given.
-    columns: what each row has beside image and label. {"caption": sl.Text, "boxes": sl.Ragged("float32", 4), "emb": ("float16", 768),
-        "id": "int64"}, and further images as sl.ImageField(...). Numbers are converted to the declared type. Columns that are not declared are taken from the first row
-        as they are: str is text, an array keeps its type and shape, numbers are int64 or float64.
-        "labels" may be declared too: ("float32", k) for a vector.
-    classes: the names of the labels 0, 1, ...: a list, a text file with one name a line, or another data set; labels are then names or numbers.
-        None: labels are whole numbers, or vectors of float32.
-    resume: goes on where an earlier Writer with the same options was stopped, at the last whole shard. `key in writer` and
-        keys_done() say which rows are there; add() passes over them. Add the other rows in the same order, and the bytes are those of a run
-        that was not stopped.
-    overwrite: replaces the data set in `out`, finished or not, as convert() does: the old one stays complete and readable until close(). Together
-        with resume, a replacement that was stopped goes on.
+    sample: ("float32", 4, 64, 64) for samples that are arrays of this data type and shape, stored as they
+        are. None: images, or what the first row has. To resume such a data set it must be given.
+    columns: what each row has beside image and label. {"caption": sl.Text, "boxes": sl.Ragged("float32", 4),
+        "emb": ("float16", 768), "id": "int64"}, and further images as sl.ImageField(...). Numbers are
+        converted to the declared type. Columns that are not declared are taken from the first row as they
+        are: str is text, an array keeps its type and shape, numbers are int64 or float64. "labels" may be
+        declared too: ("float32", k) for a vector.
+    classes: the names of the labels 0, 1, ...: a list, a text file with one name a line, or another data set;
+        labels are then names or numbers. None: labels are whole numbers, or vectors of float32.
+    resume: goes on where an earlier Writer with the same options was stopped, at the last whole shard. `key
+        in writer` and keys_done() say which rows are there; add() passes over them. Add the other rows in the
+        same order, and the bytes are those of a run that was not stopped.
+    overwrite: replaces the data set in `out`, finished or not, as convert() does: the old one stays complete
+        and readable until close(). Together with resume, a replacement that was stopped goes on.
 
     The other options are those of convert().
 
-    samples_per_shard: by default as many as shard_size_bytes holds, or fewer where columns are so wide that a shard could not hold them.
+    samples_per_shard: by default as many as shard_size_bytes holds,
+        or fewer where columns are so wide that a shard could not hold them.
 
-    Threads may add at once; the order of the rows is that of the calls. What is added before close() is stored. What comes after it, also while it
-    is at work in another thread, is an InvalidArgumentError. A Writer cannot be used in the child of a fork.
+    Threads may add at once; the order of the rows is that of the calls. What is added before close() is
+    stored. What comes after it, also while it is at work in another thread, is an InvalidArgumentError. A
+    Writer cannot be used in the child of a fork.
 
-    close() writes dataset.json. Leaving the `with` block by an exception does not: the data set stays unfinished and can be resumed.
-    A process that is killed leaves whole shards, never a dataset.json. Several Writers may work at once, each in a folder of its own; a second
-    one on the same folder is a ResourceError.
+    close() writes dataset.json. Leaving the `with` block by an exception does not: the data set stays
+    unfinished and can be resumed. A process that is killed leaves whole shards, never a dataset.json. Several
+    Writers may work at once, each in a folder of its own; a second one on the same folder is a ResourceError.
     """
 
     def __init__(
         self,
         out: Path,
         *,
-        columns: "Optional[Mapping[str, ColumnKind]]" = None,
-        classes: "Union[Path, Sequence[str], None]" = None,
+        columns: Mapping[str, ColumnKind] | None = None,
+        classes: Path | Sequence[str] | None = None,
         resume: bool = False,
         overwrite: bool = False,
-        sample: "Optional[tuple[Any, ...]]" = None,
+        sample: tuple[Any, ...] | None = None,
         preset: str = "eval",
-        resize: Optional[int] = None,
-        crop: Union[Size, str, None] = None,
-        squash: Optional["tuple[int, int]"] = None,
-        filter: Optional[str] = None,
+        resize: int | None = None,
+        crop: Size | str | None = None,
+        squash: tuple[int, int] | None = None,
+        filter: str | None = None,
         dtype: Any = None,
-        channels: Optional[int] = None,
-        depth: Optional[int] = None,
-        layout: Optional[str] = None,
-        normalize: Optional[str] = None,
-        mean: Optional[Sequence[float]] = None,
-        std: Optional[Sequence[float]] = None,
-        codec: Optional[str] = None,
-        shard_size_bytes: Optional[int] = None,
-        samples_per_shard: Optional[int] = None,
-        on_error: Optional[str] = None,
-        on_warning: Optional[str] = None,
-        max_pixels: Optional[int] = None,
+        channels: int | None = None,
+        depth: int | None = None,
+        layout: str | None = None,
+        normalize: str | None = None,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+        codec: str | None = None,
+        shard_size_bytes: int | None = None,
+        samples_per_shard: int | None = None,
+        on_error: str | None = None,
+        on_warning: str | None = None,
+        max_pixels: int | None = None,
         fast_decode: bool = False,
-        jobs: Optional[int] = None,
+        jobs: int | None = None,
     ) -> None:
         self._core: Any = None
         self._process = os.getpid()
         self._first = threading.RLock()  # what the first row decides; a signal handler may add, too
-        self._result: Optional[Conversion] = None
+        self._result: Conversion | None = None
         self._out = os.fspath(out)
         self._classes = _names(classes)
         for name in columns or ():
@@ -207,12 +213,33 @@ class Writer:
         self._declared = {
             name: _declared(name, kind) for name, kind in (columns or {}).items() if name not in self._images
         }
-        self._columns: "Optional[list[_Column]]" = None
+        self._columns: list[_Column] | None = None
         given = _options(
-            "the rows", out, preset=preset, resize=resize, crop=crop, squash=squash, filter=filter, dtype=dtype, channels=channels, depth=depth, layout=layout, normalize=normalize,
-            mean=mean, std=std, codec=codec, shard_size_bytes=shard_size_bytes, samples_per_shard=samples_per_shard, on_error=on_error,
-            on_warning=on_warning, max_pixels=max_pixels, fast_decode=fast_decode, jobs=jobs, classes=self._classes, overwrite=overwrite,
-        )  # fmt: skip
+            "the rows",
+            out,
+            preset=preset,
+            resize=resize,
+            crop=crop,
+            squash=squash,
+            filter=filter,
+            dtype=dtype,
+            channels=channels,
+            depth=depth,
+            layout=layout,
+            normalize=normalize,
+            mean=mean,
+            std=std,
+            codec=codec,
+            shard_size_bytes=shard_size_bytes,
+            samples_per_shard=samples_per_shard,
+            on_error=on_error,
+            on_warning=on_warning,
+            max_pixels=max_pixels,
+            fast_decode=fast_decode,
+            jobs=jobs,
+            classes=self._classes,
+            overwrite=overwrite,
+        )
         if self._images:
             given["image_fields"] = [kind._for_core(name) for name, kind in self._images.items()]
         if resume:
@@ -233,7 +260,7 @@ class Writer:
         self._for_images = [name for name, value in geometry.items() if value is not None] + [
             "fast_decode"
         ] * fast_decode
-        self._tensor: "Optional[tuple[str, tuple[int, ...]]]" = None
+        self._tensor: tuple[str, tuple[int, ...]] | None = None
         if sample is not None:
             self._tensor = (_short_dtype(sample[0]), tuple(operator.index(axis) for axis in sample[1:]))
         recorded = self._start()
@@ -247,7 +274,8 @@ class Writer:
                 there = "; ".join(f"{column.name}: {column}" for column in found)
                 self.abandon()
                 raise InvalidArgumentError(
-                    f"column {other[0].name!r} is {other[0]}, but the data set in {self._out!r} has other columns: {there}"
+                    f"column {other[0].name!r} is {other[0]}, but the data set in {self._out!r} has other "
+                    f"columns: {there}"
                 )
             self._columns = found
 
@@ -257,7 +285,9 @@ class Writer:
         if self._tensor is not None and self._for_images:
             dtype, axes = self._tensor
             raise InvalidArgumentError(
-                f"the samples are arrays, {_LONG[dtype]} {list(axes)}, which are stored as they are, but {', '.join(self._for_images)} {'is' if len(self._for_images) == 1 else 'are'} for images: leave that out, or give uint8 pixels"
+                f"the samples are arrays, {_LONG[dtype]} {list(axes)}, which are stored as they are, "
+                f"but {', '.join(self._for_images)} {'is' if len(self._for_images) == 1 else 'are'} for "
+                "images: leave that out, or give uint8 pixels"
             )
         try:
             self._core = _core.Writer(given)
@@ -269,14 +299,16 @@ class Writer:
         """Adds a row. Returns False if an earlier run has stored it, True otherwise.
 
         key: unique in the data set, such as the path of the file; any str, or bytes.
-        image: the bytes of an image file; the path of one; an array of uint8 [row, column] or [row, column, channel] with 1, 3 or 4
-            channels; or an image of Pillow, which is turned upright as its EXIF data say. Any other array (or tensor) of one to four
-            axes that is not uint8 is stored as it is, with its data type: a latent, a waveform, a volume. Then all rows have arrays of this shape and type.
-        label: a class name or its number, a whole number, or a vector of float32. None: 0, if there are no classes.
+        image: the bytes of an image file; the path of one; an array of uint8 [row, column] or [row, column,
+            channel] with 1, 3 or 4 channels; or an image of Pillow, which is turned upright as its EXIF data
+            say. Any other array (or tensor) of one to four axes that is not uint8 is stored as it is, with
+            its data type: a latent, a waveform, a volume. Then all rows have arrays of this shape and type.
+        label: a class name or its number, a whole number, or a vector of float32.
+            None: 0, if there are no classes.
 
-        An image that cannot be decoded is listed in rejects.csv, or ends the data set with on_error="fail". InvalidArgumentError if the row
-        does not fit: a key that was added before, an unknown class, a column that is missing, not known, or of another type or shape.
-        The Writer can be used after it.
+        An image that cannot be decoded is listed in rejects.csv, or ends the data set with on_error="fail".
+        InvalidArgumentError if the row does not fit: a key that was added before, an unknown class, a column
+        that is missing, not known, or of another type or shape. The Writer can be used after it.
         """
         self._open()
         images = [self._further(key, name, kind, columns) for name, kind in self._images.items()]
@@ -293,7 +325,8 @@ class Writer:
             unknown = next(name for name in columns if all(column.name != name for column in self._columns))
             there = ", ".join(column.name for column in self._columns[1:]) or "none"
             raise InvalidArgumentError(
-                f"{key!r}: there is no column {unknown!r}; the columns are those of the first row or as declared: {there}"
+                f"{key!r}: there is no column {unknown!r}; the columns are those of the first row or as "
+                f"declared: {there}"
             )
         data, size = self._image(key, image)
         try:
@@ -301,11 +334,11 @@ class Writer:
         except ShardError as error:
             raise _words.of_convert(error) from None
 
-    def __contains__(self, key: "Union[str, bytes]") -> bool:
+    def __contains__(self, key: str | bytes) -> bool:
         """Whether an earlier run has stored (or rejected) the row with this key."""
         return bool(self._open().is_done(self._raw(key)))
 
-    def keys_done(self) -> "list[str]":
+    def keys_done(self) -> list[str]:
         """The keys of the rows that an earlier run has stored or rejected, in their order."""
         return [os.fsdecode(key) for key in self._open().keys_done()]
 
@@ -314,7 +347,8 @@ class Writer:
         return self._result.inputs if self._result is not None else len(self._open())
 
     def close(self) -> Conversion:
-        """Writes what is left and dataset.json. A second call returns the same. A ConversionWarning says how many images are not in the data set."""
+        """Writes what is left and dataset.json. A second call returns the same.
+        A ConversionWarning says how many images are not in the data set."""
         if self._result is None:
             try:
                 done = _notes.worded(self._open().close())
@@ -334,7 +368,7 @@ class Writer:
     def closed(self) -> bool:
         return self._result is not None or self._core is None
 
-    def __enter__(self) -> "Writer":
+    def __enter__(self) -> Writer:
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
@@ -351,6 +385,7 @@ class Writer:
             warnings.warn(
                 f"the Writer on {self._out!r} was not closed: its data set is unfinished",
                 ResourceWarning,
+                stacklevel=1,
                 source=self,
             )
 
@@ -368,8 +403,9 @@ class Writer:
         except (TypeError, UnicodeEncodeError):
             raise InvalidArgumentError(f"the key is {key!r}; expected str, bytes or a path") from None
 
-    def _take_first(self, key: Any, image: Any, label: Any, columns: "dict[str, Any]") -> Any:
-        """What the first row decides, once: whether the samples are arrays, and the columns. Returns the core."""
+    def _take_first(self, key: Any, image: Any, label: Any, columns: dict[str, Any]) -> Any:
+        """What the first row decides, once: whether the samples are arrays,
+        and the columns. Returns the core."""
         if os.getpid() != self._process:
             self._open().columns()  # an error; the lock may be one of another thread of the parent
         with self._first:
@@ -389,7 +425,7 @@ class Writer:
             self._take_columns(key, label, columns)
             return core
 
-    def _take_columns(self, key: Any, label: Any, columns: "dict[str, Any]") -> None:
+    def _take_columns(self, key: Any, label: Any, columns: dict[str, Any]) -> None:
         """The columns, from what is declared and from the first row."""
         found = [self._declared.get("labels") or self._label_column(key, label)]
         found += [column for name, column in self._declared.items() if name != "labels"]
@@ -418,7 +454,8 @@ class Writer:
         array, dtype = _array(value) if value is not None and not isinstance(value, bytes) else (None, "")
         if array is None or dtype not in _SHORT or (array.size == 0 and array.ndim == 1):
             raise InvalidArgumentError(
-                f"{key!r}: column {name!r} is {type(value).__name__}: declare it, columns={{{name!r}: ...}}, with sl.Text, sl.Ragged(dtype, ...) or (dtype, axis, ...)"
+                f"{key!r}: column {name!r} is {type(value).__name__}: declare it, columns={{{name!r}: ...}}, "
+                "with sl.Text, sl.Ragged(dtype, ...) or (dtype, axis, ...)"
             )
         return _Column(name, "fixed", dtype, array.shape, False)
 
@@ -454,7 +491,8 @@ class Writer:
                         f"{key!r}: the text of column {column.name!r} is not Unicode: {error}"
                     ) from None
             raise InvalidArgumentError(
-                f"{key!r}: column {column.name!r} is {column}, but this row has {'text' if isinstance(value, str) else type(value).__name__}"
+                f"{key!r}: column {column.name!r} is {column}, but this row has "
+                f"{'text' if isinstance(value, str) else type(value).__name__}"
             )
         try:
             array, dtype = _array(value)
@@ -484,7 +522,7 @@ class Writer:
             )
         return _little(cast)
 
-    def _further(self, key: Any, name: str, kind: ImageField, columns: "dict[str, Any]") -> bytes:
+    def _further(self, key: Any, name: str, kind: ImageField, columns: dict[str, Any]) -> bytes:
         if name not in columns:
             raise InvalidArgumentError(f"{key!r}: the image {name!r} is missing")
         array, dtype = _array(columns[name])
@@ -496,21 +534,24 @@ class Writer:
             ) from None
         if cast is None:
             raise InvalidArgumentError(
-                f"{key!r}: the image {name!r} is {kind.dtype} {list(kind.shape)}, but this row has {dtype} {list(array.shape)}"
+                f"{key!r}: the image {name!r} is {kind.dtype} {list(kind.shape)}, "
+                f"but this row has {dtype} {list(array.shape)}"
             )
         return _little(cast)
 
-    def _image(self, key: Any, image: Any) -> "tuple[Any, Any]":
+    def _image(self, key: Any, image: Any) -> tuple[Any, Any]:
         if self._tensor is not None:
             wanted, axes = self._tensor
             if isinstance(image, (bytes, bytearray, str, os.PathLike)):
                 raise InvalidArgumentError(
-                    f"{key!r}: the sample is {type(image).__name__}, but those of this data set are arrays, {_LONG[wanted]} {list(axes)}"
+                    f"{key!r}: the sample is {type(image).__name__}, but those of this data set are arrays, "
+                    f"{_LONG[wanted]} {list(axes)}"
                 )
             array, dtype = _array(image)
             if dtype != _LONG[wanted] or array.shape != axes:
                 raise InvalidArgumentError(
-                    f"{key!r}: the sample is {dtype} {list(array.shape)}, but those of this data set are {_LONG[wanted]} {list(axes)}"
+                    f"{key!r}: the sample is {dtype} {list(array.shape)}, but those of this data set are "
+                    f"{_LONG[wanted]} {list(axes)}"
                 )
             return _little(array), None
         if isinstance(image, (bytes, bytearray)):
@@ -521,7 +562,8 @@ class Writer:
         if pillow is not None and isinstance(image, pillow.Image):
             if image.mode in ("F", "I") or image.mode.startswith("I;"):
                 raise InvalidArgumentError(
-                    f"{key!r}: the image of Pillow has mode {image.mode}, which RGB of 8 bits cannot hold; give the bytes or the path of its file, with the option dtype or channels, or an array"
+                    f"{key!r}: the image of Pillow has mode {image.mode}, which RGB of 8 bits cannot hold; "
+                    "give the bytes or the path of its file, with the option dtype or channels, or an array"
                 )
             upright = importlib.import_module("PIL.ImageOps").exif_transpose(image)
             image = upright if upright.mode in ("L", "RGB") else upright.convert("RGB")
@@ -536,11 +578,13 @@ class Writer:
             size = array.shape if array.ndim == 3 else (*array.shape, 1)
             return np.ascontiguousarray(array), size
         raise InvalidArgumentError(
-            f"{key!r}: the image is {type(image).__name__}, {dtype} {list(array.shape)}; expected the bytes or the path of an image file, uint8 [row, column, channel] with 1, 3 or 4 channels, or an image of Pillow"
+            f"{key!r}: the image is {type(image).__name__}, {dtype} {list(array.shape)}; "
+            "expected the bytes or the path of an image file, uint8 [row, column, channel] with 1, "
+            "3 or 4 channels, or an image of Pillow"
         )
 
 
-def _tensor_of(image: Any) -> "Optional[tuple[str, tuple[int, ...]]]":
+def _tensor_of(image: Any) -> tuple[str, tuple[int, ...]] | None:
     """Data type and axes of an array that is no image."""
     pillow = sys.modules.get("PIL.Image")
     if isinstance(image, (bytes, bytearray, str, os.PathLike)) or (
@@ -556,10 +600,12 @@ def _tensor_of(image: Any) -> "Optional[tuple[str, tuple[int, ...]]]":
     return _SHORT[dtype], array.shape
 
 
-def write(rows: "Iterable[Any]", out: Path, **options: Any) -> Conversion:
-    """Makes a data set of rows: dicts or tuples with the arguments of Writer.add(). Takes the options of Writer.
+def write(rows: Iterable[Any], out: Path, **options: Any) -> Conversion:
+    """Makes a data set of rows: dicts or tuples with the arguments of Writer.add().
+    Takes the options of Writer.
 
-    sl.write(({"key": f"{i}.jpg", "image": row["image"]["bytes"], "label": row["label"]} for i, row in enumerate(rows)), "out/train")
+    sl.write(({"key": f"{i}.jpg", "image": row["image"]["bytes"], "label": row["label"]} for i,
+    row in enumerate(rows)), "out/train")
     """
     with Writer(out, **options) as writer:
         for row in rows:

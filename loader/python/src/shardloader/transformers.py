@@ -2,16 +2,18 @@
 
     from shardloader.transformers import LoaderTrainer
 
-    LoaderTrainer(model, args, train_dataset=sl.Loader("out/train", ...), eval_dataset=sl.Loader("out/val", ...)).train()
+    train, val = sl.Loader("out/train", ...), sl.Loader("out/val", ...)
+    LoaderTrainer(model, args, train_dataset=train, eval_dataset=val).train()
 
-Batch sizes, shuffling and ranks are the loaders'; `per_device_train_batch_size` and its kind are not used. The model is called with
-pixel_values=images and labels=labels. Make loaders with framework="torch" and the device on which the model trains.
+Batch sizes, shuffling and ranks are the loaders'; `per_device_train_batch_size` and its kind are not used.
+The model is called with pixel_values=images and labels=labels. Make loaders with framework="torch" and the
+device on which the model trains.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Optional, Union
+from typing import Any
 
 import transformers.trainer
 from transformers import Trainer
@@ -37,7 +39,8 @@ transformers.trainer.skip_first_batches = _skip
 
 
 class Inputs:
-    """The batches of a loader as the keyword arguments of a model: {"pixel_values": images, "labels": labels}.
+    """The batches of a loader as the keyword arguments of a model: {"pixel_values":
+    images, "labels": labels}.
 
     len(), set_epoch(), batch_size and dataset are the loader's.
     """
@@ -47,7 +50,7 @@ class Inputs:
         self._names = (images, labels)
         self._skipped = 0
 
-    def __iter__(self) -> "Iterator[dict[str, Any]]":
+    def __iter__(self) -> Iterator[dict[str, Any]]:
         images, labels = self._names
         return ({images: batch.images, labels: batch.labels} for batch in self.loader)
 
@@ -62,7 +65,7 @@ class Inputs:
         else:
             self.loader.set_epoch(epoch)
 
-    def skip(self, batches: int) -> "Inputs":
+    def skip(self, batches: int) -> Inputs:
         """Without the first batches of the epoch that is set next. They are not loaded."""
         rest = type(self)(self.loader, *self._names)
         rest._skipped = batches
@@ -82,14 +85,15 @@ class Inputs:
 class LoaderTrainer(Trainer):
     """transformers.Trainer whose train_dataset and eval_dataset are Loaders.
 
-    train(resume_from_checkpoint=...) continues with the batch after the checkpoint's. Batches that were seen are not loaded again.
+    train(resume_from_checkpoint=...) continues with the batch after the checkpoint's.
+    Batches that were seen are not loaded again.
     """
 
     def get_train_dataloader(self) -> Any:
         """The train loader's batches."""
         return _inputs(self.train_dataset, "train_dataset")
 
-    def get_eval_dataloader(self, eval_dataset: Optional[Union[str, Loader]] = None) -> Any:
+    def get_eval_dataloader(self, eval_dataset: str | Loader | None = None) -> Any:
         """The batches of the given loader, of the one with that name, or of eval_dataset."""
         if isinstance(eval_dataset, str):
             eval_dataset = self.eval_dataset[eval_dataset]
