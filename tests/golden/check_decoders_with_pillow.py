@@ -43,7 +43,7 @@ PILLOW = tuple(int(part) for part in PIL.__version__.split(".")[:2])
 # Why a file may be a reject that Pillow opens.
 DOCUMENTED = (
     "bad Huffman code", "premature end of data segment", "Premature end of JPEG file", "bad arithmetic code", "progression",
-    "instead of RST", "after the image data",  # docs/architecture.md, warnings of the JPEG decoder
+    "instead of RST", "after the image data",  # docs/pixels.md, warnings of the JPEG decoder
     "PNG: ",  # checksums, chunks out of order and what is cut off: libspng is strict to the end of the file
     "WebP: ",  # likewise
     "GIF: ",  # damaged LZW codes, which Pillow passes over

@@ -27,7 +27,7 @@ class Conversion(NamedTuple):
     inputs: int
     samples: int
     rejects: int  #: listed with reasons in rejects.csv
-    warnings: "dict[str, int]"  #: images stored although there is a warning, per kind ("extraneous_bytes": 2); docs/architecture.md lists them
+    warnings: "dict[str, int]"  #: images stored although there is a warning, per kind ("extraneous_bytes": 2); docs/pixels.md lists them
     shards: int
     size_bytes: int  #: of all shards
     converted: int  #: images decoded by this call
