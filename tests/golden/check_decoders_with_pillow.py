@@ -50,7 +50,7 @@ DOCUMENTED = (
     "bad arithmetic code",
     "progression",
     "instead of RST",
-    "after the image data",  # docs/architecture.md, warnings of the JPEG decoder
+    "after the image data",  # docs/pixels.md, warnings of the JPEG decoder
     "PNG: ",  # checksums, chunks out of order and what is cut off: libspng is strict to the end of the file
     "WebP: ",  # likewise
     "GIF: ",  # damaged LZW codes, which Pillow passes over

@@ -30,22 +30,23 @@ enum class Missing : std::uint8_t { empty, skip, fail };
 // image has its path, relative to this folder, also with another extension. It is upright, and resized and
 // cropped as the image is.
 struct FurtherImages {
-  // Of the field (docs/format.md).
+  // The name of the field (docs/format.md).
   std::string name;
   std::filesystem::path folder;
-  // What the names of the files have behind those of the images, before the extension: "_mask".
+  // What follows the image's name in the name of its file, before the extension: "_mask".
   std::string suffix = {};
   FieldRole role = FieldRole::image;
-  // Masks: their values are 0 to classes - 1, or `ignore`. 0: any value.
+  // For masks: their values are 0 to classes - 1, or `ignore`. If 0, any value is allowed.
   std::uint32_t classes = 0;
   std::optional<std::uint32_t> ignore;
-  // Nothing: that of the first file, or of masks what holds `classes` and `ignore`.
+  // By default the first file's dtype; for masks one that holds `classes` and `ignore`.
   std::optional<DType> dtype;
-  // Not of masks, which are resized with nearest.
+  // Masks ignore it: they are resized with nearest.
   image::Filter filter = image::Filter::bilinear;
-  // Nothing: packed for masks of u8, else that of the images, and zstd where packed cannot hold the values.
+  // By default packed for u8 masks, else the images' codec, and zstd where packed cannot hold the values.
   std::optional<CodecSpec> codec;
-  // False: a file with another size than its image is a reject. True: it is resized and cropped by itself.
+  // Whether files may have other sizes than their images: they are then resized and cropped by themselves.
+  // Otherwise such a file is a reject.
   bool any_size = false;
 };
 
@@ -59,40 +60,37 @@ struct Options {
   std::string images;
   // A folder, or s3://BUCKET/PREFIX.
   std::filesystem::path out;
-  // If `out` is in an object store: the folder for shards until they are uploaded, and for what is needed to
-  // go on. Four shards at most are in it. Empty: shardify-USER-DIGEST in TMPDIR, or /tmp.
+  // If `out` is in an object store: the folder for at most four shards until they are uploaded, and for what
+  // a resumed run needs. By default shardify-USER-DIGEST in TMPDIR, or /tmp.
   std::filesystem::path work;
   // Finished shards leave `out` (Hooks::published), so room for a few is enough. Set by run().
   bool shards_leave = false;
-  // Lists: keys and classes are relative to it. Empty: the deepest common folder, where that is obvious.
+  // For lists: keys and classes are relative to it. By default the deepest common folder, where that is obvious.
   std::filesystem::path root;
   // A CSV table with lines path,label or path,v1,...,vk; for arrays also an array of labels (.npy, IDX).
-  // Empty: the class is the first folder of the path.
+  // By default the class is the first folder of the path.
   std::filesystem::path labels;
   Unlisted unlisted = Unlisted::reject;
-  // The names of the labels 0, 1, ..., not escaped: a list, or read_class_names() of a file or another data
-  // set, so that a label means the same in both. An image of another class is an error. Empty: the classes
-  // that the images have, sorted by bytes.
+  // The names of the labels 0, 1, ..., not escaped: a list, or read_class_names() of a file or another data set, so that a label means the
+  // same in both. An image of another class is an error. By default the images' classes, sorted by bytes.
   std::vector<std::string> classes;
   ArrayLayout array_layout = ArrayLayout::automatic;
   // Columns of that table that are stored beside the labels. Its first line must name them.
   std::vector<ColumnSpec> columns;
-  // Annotations in the format of COCO: boxes, keypoints and captions become columns (docs/sources.md).
-  // Empty: none.
+  // A file of COCO annotations: boxes, keypoints and captions become columns (docs/sources.md).
   std::filesystem::path coco;
-  // The same from a folder with a file for each image, in the format of YOLO or of Pascal VOC.
-  // Only one of `coco`, `yolo` and `voc`.
+  // The same from a folder with a YOLO or Pascal VOC file for each image. Only one of `coco`, `yolo` and `voc`.
   std::filesystem::path yolo;
   std::filesystem::path voc;
-  // The names of the classes of `yolo` or `voc`, one a line. Empty: classes.txt in `yolo` if it is there;
-  // of `voc` all names that occur.
+  // A file with the class names of `yolo` or `voc`, one per line. By default classes.txt in `yolo`, if it
+  // exists; for `voc` all names that occur.
   std::filesystem::path box_classes;
   // Keypoints of each object in the files of `yolo`, 0 to 1000.
   std::uint32_t yolo_keypoints = 0;
-  // Further images. Those that an image has none of: see `missing`, where `empty` stores zeros.
+  // Extra images per sample. If an image has no partner, `missing` decides; `empty` stores zeros.
   std::vector<FurtherImages> pairs;
   Missing missing = Missing::empty;
-  // True: hidden names and files that are not images are rejects. False: they are skipped and counted.
+  // Makes hidden names and files that are not images rejects. Otherwise they are skipped and counted.
   bool strict = false;
 
   image::PreprocessOptions preprocess;
@@ -102,10 +100,10 @@ struct Options {
   // Where they do: also the dtype, and no mean and std unless they are RGB, instead of those in `preprocess`.
   bool keep_dtype = false;
   bool keep_normalization = false;
-  // Each page of a TIFF file is an image, with the key FILE#PAGE. False: the first page is.
+  // Each page of a TIFF file is an image, with the key FILE#PAGE. Otherwise only the first page is.
   bool pages = false;
-  // Images of 16 bits have numbers of so many bits, 9 to 16 (image::DecodeOptions::depth). 0: 16.
-  // Not for samples that keep what the images are.
+  // The number of bits that the values of 16-bit images have, 9 to 16 (image::DecodeOptions::depth); 0 means
+  // 16. Not for samples that keep their images' bits.
   unsigned depth = 0;
   // JPEGs are decoded at a reduced size that still covers the target. Faster, but the pixels differ.
   bool fast_decode = false;

@@ -1,7 +1,7 @@
 // What is worth a word about an image that is stored: the warnings of libjpeg-turbo (JWRN_* of its jerror.h),
 // after which it continues to decode, and images of 16 bits that lose most of what they have.
 //
-// The table of docs/architecture.md ("Warnings of the JPEG decoder") explains what each one means and why it
+// The table of docs/pixels.md ("Warnings of the JPEG decoder") explains what each one means and why it
 // is harmless or not. The decoders of PNG and WebP have no such warnings; they refuse
 // the file. libtiff's warnings about image data are `other`.
 #pragma once

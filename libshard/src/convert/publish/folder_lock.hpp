@@ -11,7 +11,7 @@
 //                works at a shard.
 //
 // If a file system has no such locks, or if they are valid on one node only, they exclude nobody. Then the
-// other rules of a conversion protect finished data (docs/architecture.md, "A conversion").
+// other rules of a conversion protect finished data (docs/cluster.md, "Two conversions to the same OUT").
 #pragma once
 
 #include <cstdint>

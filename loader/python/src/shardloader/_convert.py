@@ -28,7 +28,7 @@ class Conversion(NamedTuple):
     samples: int
     rejects: int  #: listed with reasons in rejects.csv
     #: images stored although there is a warning, per kind ("extraneous_bytes": 2);
-    #: docs/architecture.md lists them
+    #: docs/pixels.md lists them
     warnings: dict[str, int]
     shards: int
     size_bytes: int  #: of all shards
