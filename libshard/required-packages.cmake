@@ -61,5 +61,5 @@ if(missing_names)
     "Not found: ${names}.\n"
     "On Debian 12 and Ubuntu 24.04, this installs all of it:\n"
     "  sudo apt-get install ${packages}\n"
-    "or let tools/install-deps do it. On other systems install the same libraries; README.md says what each is for.")
+    "or let tools/install-deps do it. On other systems install the same libraries; docs/install.md says what each is for.")
 endif()

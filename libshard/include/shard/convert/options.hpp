@@ -65,21 +65,24 @@ struct Options {
   std::filesystem::path work;
   // Finished shards leave `out` (Hooks::published), so room for a few is enough. Set by run().
   bool shards_leave = false;
-  // For lists: keys and classes are relative to it. By default the deepest common folder, where that is obvious.
+  // For lists: keys and classes are relative to it. By default the deepest common folder, where that is
+  // obvious.
   std::filesystem::path root;
   // A CSV table with lines path,label or path,v1,...,vk; for arrays also an array of labels (.npy, IDX).
   // By default the class is the first folder of the path.
   std::filesystem::path labels;
   Unlisted unlisted = Unlisted::reject;
-  // The names of the labels 0, 1, ..., not escaped: a list, or read_class_names() of a file or another data set, so that a label means the
-  // same in both. An image of another class is an error. By default the images' classes, sorted by bytes.
+  // The names of the labels 0, 1, ..., not escaped: a list, or read_class_names() of a file or another data
+  // set, so that a label means the same in both. An image of another class is an error. By default the
+  // images' classes, sorted by bytes.
   std::vector<std::string> classes;
   ArrayLayout array_layout = ArrayLayout::automatic;
   // Columns of that table that are stored beside the labels. Its first line must name them.
   std::vector<ColumnSpec> columns;
   // A file of COCO annotations: boxes, keypoints and captions become columns (docs/sources.md).
   std::filesystem::path coco;
-  // The same from a folder with a YOLO or Pascal VOC file for each image. Only one of `coco`, `yolo` and `voc`.
+  // The same from a folder with a YOLO or Pascal VOC file for each image. Only one of `coco`, `yolo` and
+  // `voc`.
   std::filesystem::path yolo;
   std::filesystem::path voc;
   // A file with the class names of `yolo` or `voc`, one per line. By default classes.txt in `yolo`, if it
