@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "base/text/quote.hpp"
+#include "codec/sample_errors.hpp"
 #include "engine/lease.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/loader.hpp"
-#include "slot/sample_errors.hpp"
 
 namespace shard {
 

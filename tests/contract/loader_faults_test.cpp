@@ -9,12 +9,12 @@
 #include <thread>
 #include <utility>
 
+#include "codec/sample_errors.hpp"
 #include "deadline.hpp"
 #include "expect_error.hpp"
 #include "limited_device.hpp"
 #include "loader_fixture.hpp"
 #include "rounds.hpp"
-#include "slot/sample_errors.hpp"
 #include "step_device.hpp"
 
 namespace shard::testing {

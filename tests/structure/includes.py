@@ -38,6 +38,37 @@ ROOMS = {
     "docs/examples": ("examples", "base remote format image convert loader"),
     "tests": ("tests", "base remote format image convert loader loader/src cli shardctl bench"),
 }
+# The rooms inside a folder, from below: a room includes those of earlier rows and itself. "." is the folder itself.
+INNER = {
+    "libshard/src/base": (".", "text digest system", "files"),
+    "libshard/src/remote": ("cache http", "s3/credentials", "s3"),
+    "libshard/src/format": ("codec", "shard", "dataset"),
+    "libshard/src/image": ("metadata resample", "pixels", "codecs", "decode", "preprocess"),
+    "libshard/src/convert": (
+        "archives",
+        "sources",
+        "annotations",
+        "plan",
+        "publish",
+        "engine",
+        "revise",
+        "transfer",
+        ".",
+    ),
+    "loader/src": (
+        "codec",
+        "transform direct",
+        "slot",
+        "fields",
+        "order",
+        "device cuda setup",
+        "prefetch transport",
+        "engine",
+        ".",
+    ),
+    "tools/shardctl": ("dataset", "draw", "duplicates", "page", "."),
+}
+MOST_FILES = 30  # in a folder of ours
 PUBLIC_ONLY = ("docs/examples", "libshard/include", "loader/include")  # may include installed headers only
 PUBLIC = ("libshard/include/", "loader/include/")
 # Where the text of an include is looked up, in this order; then beside the file.
@@ -69,6 +100,33 @@ def found(root, file, text):
     return None
 
 
+def inner_room(path):
+    """(folder, rank of the room, its name) of a file in a folder with rooms; None: it lies in none."""
+    for folder, rows in INNER.items():
+        if path.startswith(folder + "/"):
+            inside = Path(path).relative_to(folder).parent.as_posix()
+            fits = [
+                (len(room), rank, room)
+                for rank, row in enumerate(rows)
+                for room in row.split()
+                if inside == room or inside.startswith(room + "/")
+            ]
+            return (folder, *max(fits)[1:]) if fits else (folder, None, inside)
+    return None
+
+
+def broken_inside(file, target):
+    """An include that goes up from room to room, or sideways."""
+    mine, other = inner_room(file), inner_room(target)
+    if mine is None or other is None or mine[0] != other[0] or mine[2] == other[2]:
+        return None
+    if mine[1] is None or other[1] is None:
+        return f"{file}: room {mine[2] if mine[1] is None else other[2]} is in no row of INNER"
+    if other[1] >= mine[1]:
+        return f"{file}: room {mine[2]} may not include {target}: {other[2]} is not below it"
+    return None
+
+
 def broken(root, file, text):
     target = found(root, file, text)
     if target is None:
@@ -83,7 +141,7 @@ def broken(root, file, text):
         and Path(target).parent != Path(file).parent
     ):
         return f"{file}: {target} is not installed"
-    return None
+    return broken_inside(file, target)
 
 
 def check(root):
@@ -109,6 +167,14 @@ def check(root):
             and path.name != "error.hpp"
         ):
             lines.append(f"{file}: says what it throws and does not include shard/error.hpp")
+    folders = {}
+    for path in files:
+        folders.setdefault(path.parent.relative_to(root).as_posix(), []).append(path)
+    lines += [
+        f"{folder}: {len(inside)} files; a folder has at most {MOST_FILES}: make rooms"
+        for folder, inside in sorted(folders.items())
+        if len(inside) > MOST_FILES and not folder.startswith("tests/")
+    ]
     return len(files), lines
 
 

@@ -4,8 +4,8 @@
 
 #include "base/digest/checksum.hpp"
 #include "base/text/quote.hpp"
+#include "codec/sample_errors.hpp"
 #include "shard/error.hpp"
-#include "slot/sample_errors.hpp"
 
 namespace shard {
 

@@ -11,10 +11,10 @@
 #include "base/bytes.hpp"
 #include "base/system/guarded_read.hpp"
 #include "base/system/stopwatch.hpp"
+#include "codec/sample_errors.hpp"
 #include "fields/views.hpp"
 #include "shard/error.hpp"
 #include "slot/profiler_range.hpp"
-#include "slot/sample_errors.hpp"
 #include "transport/memory_plan.hpp"
 
 namespace shard {

@@ -15,13 +15,13 @@
 #include <vector>
 
 #include "base/system/thread_pool.hpp"
-#include "engine/loader_setup.hpp"
+#include "engine/field_maker.hpp"
 #include "engine/mailbox.hpp"
+#include "engine/view_draws.hpp"
 #include "fields/delivered_columns.hpp"
-#include "fields/field_maker.hpp"
-#include "fields/view_draws.hpp"
 #include "prefetch/resident.hpp"
 #include "prefetch/shard_filler.hpp"
+#include "setup/loader_setup.hpp"
 #include "slot/ring.hpp"
 #include "transport/transport.hpp"
 

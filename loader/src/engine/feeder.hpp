@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "engine/batch_maker.hpp"
-#include "engine/loader_setup.hpp"
 #include "engine/mailbox.hpp"
+#include "setup/loader_setup.hpp"
 #include "slot/ring.hpp"
 
 namespace shard {

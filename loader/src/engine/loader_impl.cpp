@@ -8,11 +8,11 @@
 
 #include "base/digest/checksum.hpp"
 #include "base/system/stopwatch.hpp"
+#include "codec/sample_errors.hpp"
 #include "fields/view_text.hpp"
 #include "fields/views.hpp"
 #include "shard/error.hpp"
 #include "slot/profiler_range.hpp"
-#include "slot/sample_errors.hpp"
 
 namespace shard {
 

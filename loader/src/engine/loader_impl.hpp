@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "engine/feeder.hpp"
-#include "engine/loader_setup.hpp"
 #include "engine/mailbox.hpp"
+#include "setup/loader_setup.hpp"
 #include "shard/loader/loader.hpp"
 #include "slot/ring.hpp"
 

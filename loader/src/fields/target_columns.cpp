@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "base/text/quote.hpp"
+#include "codec/sample_errors.hpp"
 #include "fields/views.hpp"
 #include "shard/error.hpp"
-#include "slot/sample_errors.hpp"
 
 namespace shard {
 

@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "base/system/stopwatch.hpp"
-#include "engine/loader_setup.hpp"
 #include "prefetch/fill_width.hpp"
 #include "prefetch/shard_schedule.hpp"
+#include "setup/loader_setup.hpp"
 
 namespace shard {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "codec/sample_errors.hpp"
+#include "codec/verify_sample.hpp"
 #include "shard/error.hpp"
-#include "slot/sample_errors.hpp"
-#include "transport/sample_io.hpp"
 
 namespace shard {
 

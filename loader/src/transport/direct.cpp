@@ -14,11 +14,12 @@
 
 #include "base/system/stopwatch.hpp"
 #include "base/text/quote.hpp"
+#include "codec/sample_errors.hpp"
+#include "codec/verify_sample.hpp"
 #include "direct/direct_alignment.hpp"
 #include "direct/direct_files.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/direct_reads.hpp"
-#include "slot/sample_errors.hpp"
 #include "transport/sample_io.hpp"
 #include "transport/transport.hpp"
 

@@ -15,9 +15,10 @@
 #include <vector>
 
 #include "base/system/stopwatch.hpp"
+#include "codec/sample_errors.hpp"
+#include "codec/verify_sample.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/pieces.hpp"
-#include "slot/sample_errors.hpp"
 #include "transport/registered_shards.hpp"
 #include "transport/sample_io.hpp"
 #include "transport/staging_ring.hpp"

@@ -8,8 +8,8 @@
 #include <system_error>
 
 #include "base/text/quote.hpp"
+#include "codec/sample_errors.hpp"
 #include "shard/error.hpp"
-#include "slot/sample_errors.hpp"
 
 namespace shard {
 

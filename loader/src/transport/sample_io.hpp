@@ -14,13 +14,6 @@
 
 namespace shard {
 
-// Compares a sample with its checksum. `bytes`: the sample as it goes to the device. Throws corrupt naming
-// shard and sample.
-void verify_stored(const StoredForm& form, const ShardReader& shard, std::uint64_t sample,
-                   std::span<const std::byte> bytes);
-// The same for the mapped bytes of the sample.
-void verify_mapped(const StoredForm& form, const ShardReader& shard, std::uint64_t sample);
-
 // Where the sample is mapped, as it is stored.
 std::span<const std::byte> mapped_bytes(const Dataset& dataset, const StoredForm& form,
                                         const FetchItem& item);

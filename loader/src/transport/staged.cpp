@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/system/stopwatch.hpp"
+#include "codec/sample_errors.hpp"
 #include "fields/views.hpp"
-#include "slot/sample_errors.hpp"
 #include "transport/sample_io.hpp"
 #include "transport/staging_ring.hpp"
 #include "transport/transport.hpp"

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "remote/http/xml_text.hpp"
 #include "remote/s3/object_upload.hpp"
 #include "remote/s3/s3_answer.hpp"
 

@@ -63,8 +63,6 @@ struct Options {
   // If `out` is in an object store: the folder for at most four shards until they are uploaded, and for what
   // a resumed run needs. By default shardify-USER-DIGEST in TMPDIR, or /tmp.
   std::filesystem::path work;
-  // Finished shards leave `out` (Hooks::published), so room for a few is enough. Set by run().
-  bool shards_leave = false;
   // For lists: keys and classes are relative to it. By default the deepest common folder, where that is
   // obvious.
   std::filesystem::path root;

@@ -1,4 +1,4 @@
-// The steps of a conversion that more than one kind of run takes (convert.cpp, work_plan.cpp, writer.cpp).
+// The steps of a conversion that more than one kind of run takes (convert_to_folder.cpp, work_plan.cpp, writer.cpp).
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "convert/plan/plan.hpp"
+#include "convert/publish/claim.hpp"
 #include "convert/publish/journal.hpp"
 #include "shard/convert/convert.hpp"
 #include "shard/dataset.hpp"
@@ -38,5 +39,10 @@ bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord&
 
 // The totals of the data set, and the times and counts of this run.
 Summary finished(const DatasetInfo& info, const Summary& run);
+
+// Converts what is missing in options.out and completes it. The plan and the receipts of a staged conversion
+// stay, because a later run recognises it by them. Errors: those of run().
+Summary convert_into(const Plan& plan, const Options& options, const PlanRecord& record, const Hooks& hooks,
+                     Claim& claim);
 
 }  // namespace shard::convert

@@ -21,6 +21,9 @@ inline constexpr const char* kAdviseForParts =
     "use `overwrite` to replace all of it by these inputs alone, or another folder";
 inline constexpr const char* kAdviseToAppend = "; use `append` to add them";
 inline constexpr const char* kAdviseForChange = "and with `refresh` if it reports changed inputs";
+// The end of the reason of a reject with more pixels than the bound.
+inline constexpr const char* kPixelBoundAdvice =
+    " (--max-pixels), of a finished data set together with --refresh";
 
 // The same message for a conversion that works in `folder`, in `work`, and writes to `address`:
 // it names the address, and advises what helps there.

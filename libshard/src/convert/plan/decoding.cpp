@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "convert/publish/pixel_bound.hpp"
+#include "convert/plan/advice.hpp"
 
 namespace shard::convert {
 

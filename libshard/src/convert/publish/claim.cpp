@@ -203,14 +203,15 @@ std::vector<std::uint64_t> shards_of(const Plan& plan, const Options& options) {
   return shards;
 }
 
-void require_space(const Plan& plan, const Options& options, const std::vector<std::uint64_t>& todo) {
+void require_space(const Plan& plan, const Options& options, const std::vector<std::uint64_t>& todo,
+                   bool shards_leave) {
   std::uint64_t sample_bytes =
       options.codec.kind == CodecSpec::Kind::none ? options.preprocess.sample_spec().size_bytes() : 0;
   for (const FurtherField& field : plan.further)
     if (field.spec.codec.kind == CodecSpec::Kind::none) sample_bytes += field.spec.spec.size_bytes();
   if (sample_bytes == 0) return;  // sizes are not known yet; writing may still fail
   std::uint64_t samples = 0;
-  const std::size_t counted = options.shards_leave ? std::min(todo.size(), kShardsHere) : todo.size();
+  const std::size_t counted = shards_leave ? std::min(todo.size(), kShardsHere) : todo.size();
   for (std::size_t i = 0; i < counted; ++i) samples += plan.shard_inputs(todo[i]);
   const std::uint64_t needed = samples * sample_bytes;
   struct statvfs info {};
@@ -270,7 +271,7 @@ void claim_folder(const Plan& plan, const Options& options, const PlanRecord& re
     if (alone && record.stage != Stage::staged && finish_replacement(out)) continue;
     if (state == FolderState::empty) {
       // Before the plan is published: after a lack of space, other options must still be possible.
-      require_space(plan, options, shards_of(plan, options));
+      require_space(plan, options, shards_of(plan, options), claim.shards_leave);
       publish_new_file(out / kPlanFile, serialize_plan(record));
       continue;  // reads back the published plan, which may be that of another process
     }

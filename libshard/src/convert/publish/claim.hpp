@@ -24,6 +24,8 @@ struct Claim {
   FolderLock folder;
   RankLock rank;
   bool complete = false;  // OUT holds a complete data set with the requested options and inputs
+  // Finished shards leave the folder, so that room for a few is enough. Set by the caller.
+  bool shards_leave = false;
   // If the data set is complete: shards of this rank whose files are missing or have another size, by number.
   std::map<std::uint64_t, ShardSummary> missing;
 };
@@ -47,7 +49,8 @@ void refuse_parts(const DatasetInfo& info, const std::filesystem::path& out,
 std::vector<std::uint64_t> shards_of(const Plan& plan, const Options& options);
 // Throws io if the disk has no room for these shards. Their size is known in advance with codec none only;
 // with other codecs this does nothing.
-void require_space(const Plan& plan, const Options& options, const std::vector<std::uint64_t>& todo);
+void require_space(const Plan& plan, const Options& options, const std::vector<std::uint64_t>& todo,
+                   bool shards_leave = false);
 
 // Reads dataset.json of `out`, but not the shards. Errors: not_found, io, corrupt, unsupported.
 DatasetInfo read_dataset_info(const std::filesystem::path& out);

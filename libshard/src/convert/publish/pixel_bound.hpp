@@ -14,10 +14,6 @@
 
 namespace shard::convert {
 
-// The end of the reason of such a reject.
-inline constexpr const char* kPixelBoundAdvice =
-    " (--max-pixels), of a finished data set together with --refresh";
-
 // The bound that refused an image, from the reason in rejects.csv or in a receipt; nothing of other reasons.
 std::optional<std::uint64_t> pixel_bound_of(std::string_view reason);
 

@@ -12,8 +12,8 @@
 
 #include "base/files/publish.hpp"
 #include "base/text/quote.hpp"
-#include "convert/revise/append.hpp"
-#include "convert/revise/refresh.hpp"
+#include "convert/publish/append_log.hpp"
+#include "convert/publish/claim.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {
@@ -210,6 +210,10 @@ void prepare_staging(const fs::path& staging, const PlanRecord& record) {
   });
 }
 
+void remove_staging(const fs::path& staging) {
+  if (is_folder(staging)) remove_folder(staging);
+}
+
 void clear_staging(const fs::path& staging, const std::function<bool(const PlanRecord&)>& keep) {
   bool usable = is_folder(staging);
   if (usable && !names_in(staging).empty()) {
@@ -249,43 +253,6 @@ bool has_leftovers(const fs::path& out) {
     if (is_temporary_name(name) || (is_ours(name) && (name == kPlanFile || name.starts_with('.'))))
       return true;
   return there(side_of(real_path(out)));
-}
-
-Summary replace_dataset(const Plan& plan, const Options& options, const PlanRecord& record,
-                        const Hooks& hooks, const RunIn& run_in) {
-  const fs::path& out = options.out;
-  FolderLock old;
-  if (old.try_lock(out, true) == LockResult::busy) refuse_busy(out, old.holder(), "");
-  prepare_replacement(out);
-
-  Options inner = options;
-  inner.out = out / kStagingFolder;
-  inner.overwrite = false;
-  inner.refresh = false;
-  PlanRecord staged = record;
-  staged.stage = Stage::staged;
-  staged.options["max_pixels"] =
-      std::to_string(options.max_pixels);  // what was staged has the rejects of this bound
-  Claim claim;                             // of the staged folder, which becomes OUT
-  if (options.refresh) {
-    const Refresh refresh(plan, options, record, hooks);
-    if (refresh.nothing_changed()) {
-      if (is_folder(inner.out)) remove_folder(inner.out);  // of an earlier run with other inputs
-      return refresh.summary();
-    }
-    prepare_staging(inner.out, staged);
-    claim.folder.try_lock(inner.out, true);
-    claim_folder(plan, inner, staged, claim);
-    refresh.carry_over(inner.out, staged);
-  } else {
-    prepare_staging(inner.out, staged);
-    claim.folder.try_lock(inner.out, true);
-  }
-  Summary summary = run_in(inner, staged, claim);
-  summary.was_complete = false;
-  put_in_place(out);
-  remove_journal(out);
-  return summary;
 }
 
 }  // namespace shard::convert

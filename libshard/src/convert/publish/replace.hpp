@@ -17,22 +17,10 @@
 #include <filesystem>
 #include <functional>
 
-#include "convert/plan/plan.hpp"
-#include "convert/publish/claim.hpp"
 #include "convert/publish/journal.hpp"
-#include "shard/convert/convert.hpp"
+#include "convert/publish/staging.hpp"
 
 namespace shard::convert {
-
-inline constexpr const char* kStagingFolder = ".shardify-next";
-
-// Converts into a new folder, as run() does if OUT is new.
-using RunIn = std::function<Summary(const Options&, const PlanRecord&, Claim&)>;
-
-// --overwrite and --refresh, for an OUT that holds a data set or an unfinished conversion. A run that was
-// stopped goes on where it was if it is started with the same options and inputs. Errors: those of run().
-Summary replace_dataset(const Plan& plan, const Options& options, const PlanRecord& record,
-                        const Hooks& hooks, const RunIn& run_in);
 
 // Makes the staging folder. What an earlier run left in it stays if it has the same plan,
 // and is removed if not. Errors: io.
@@ -44,6 +32,8 @@ void prepare_replacement(const std::filesystem::path& out);
 // Makes the staging folder. What is in it stays if its plan is one of a staged data set that `keep`
 // accepts. Errors: io.
 void clear_staging(const std::filesystem::path& staging, const std::function<bool(const PlanRecord&)>& keep);
+// Errors: io.
+void remove_staging(const std::filesystem::path& staging);
 // Puts the finished data set in the staging folder in the place of `out`.
 // Its conversion.json and receipts stay: see remove_journal(). Errors: io.
 void put_in_place(const std::filesystem::path& out);

@@ -18,25 +18,16 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 
 #include "convert/plan/plan.hpp"
-#include "convert/publish/claim.hpp"
 #include "convert/publish/journal.hpp"
 #include "shard/convert/convert.hpp"
 
 namespace shard::convert {
 
-// Converts a plan into a new folder, as run() does if OUT is new.
-using RunPlanIn = std::function<Summary(const Plan&, const Options&, const PlanRecord&, Claim&)>;
-
 // `plan` is that of the new images alone. The summary describes these images. Nothing is done if they were
 // appended before. Errors: those of run(); not_found (there is no data set), invalid_argument (options, kind
 // of labels, or keys that are in the data set already).
-Summary append_to(Plan plan, const Options& options, const PlanRecord& record, const RunPlanIn& run_in);
-
-// Finishes an append that was stopped after it was decided. The caller holds the exclusive lock of the
-// folder. Returns true if the data set has grown. Errors: io, corrupt.
-bool finish_append(const std::filesystem::path& out);
+Summary append_to(Plan plan, const Options& options, const PlanRecord& record, const Hooks& hooks);
 
 }  // namespace shard::convert

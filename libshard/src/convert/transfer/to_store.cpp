@@ -30,6 +30,7 @@
 #include "convert/publish/folder_lock.hpp"
 #include "convert/publish/journal.hpp"
 #include "convert/publish/stored_shard.hpp"
+#include "convert/revise/convert_to_folder.hpp"
 #include "convert/transfer/copy_source.hpp"
 #include "format/dataset/dataset_json.hpp"
 #include "remote/s3/object_upload.hpp"
@@ -264,8 +265,7 @@ void publish_in_store(const S3Store& store, const fs::path& folder) {
 
 }  // namespace
 
-Summary run_to_store(const Options& given, const Hooks& hooks,
-                     const std::function<Summary(const Options&, const Hooks&)>& run_here) {
+Summary run_to_store(const Options& given, const Hooks& hooks) {
   const S3Store store(given.out.native());
   store.check_access(kDatasetFile);
   const fs::path work = work_folder(given);
@@ -280,14 +280,13 @@ Summary run_to_store(const Options& given, const Hooks& hooks,
   Options options = given;
   options.out = folder;
   options.work.clear();
-  options.shards_leave = true;
   Summary summary;
   {
     Publisher publisher(store, folder, hooks);
     Hooks here = hooks;
     here.published = [&](const std::string& name) { publisher.take(name); };
     try {
-      summary = run_here(options, here);
+      summary = convert_to_folder(options, here, true);
     } catch (const Error& error) {
       rethrow_for(error, work, store.address());
     }

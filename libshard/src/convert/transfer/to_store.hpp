@@ -11,15 +11,11 @@
 // again, and their shards, which have the same bytes, are not sent again.
 #pragma once
 
-#include <functional>
-
 #include "shard/convert/convert.hpp"
 
 namespace shard::convert {
 
-// `given.out`: s3://BUCKET/PREFIX. `run_here` is run() for a local folder. Errors: those of run() and of
-// uploads; invalid_argument (the store holds another data set or other shards there).
-Summary run_to_store(const Options& given, const Hooks& hooks,
-                     const std::function<Summary(const Options&, const Hooks&)>& run_here);
+// `given.out`: s3://BUCKET/PREFIX. Errors: those of run() and of uploads; invalid_argument (the store holds another data set or other shards there).
+Summary run_to_store(const Options& given, const Hooks& hooks);
 
 }  // namespace shard::convert

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "format/codec/codec_check.hpp"
 #include "format/codec/codec_filter.hpp"
 #include "format/codec/codec_zstd.hpp"
 #include "format/codec/packed_frame.hpp"
 #include "format/codec/packed_values.hpp"
-#include "format/shard/shard_profile.hpp"
 #include "shard/error.hpp"
 
 namespace shard {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes.hpp"
+#include "format/codec/codec_check.hpp"
 #include "format/dataset/dataset_builder.hpp"
 #include "format/dataset/dataset_json.hpp"
 #include "shard/keys.hpp"

@@ -9,6 +9,7 @@
 #include "base/bytes.hpp"
 #include "base/digest/checksum.hpp"
 #include "base/text/quote.hpp"
+#include "format/codec/codec_check.hpp"
 #include "format/shard/shard_profile.hpp"
 #include "shard/error.hpp"
 #include "shard/shard_reader.hpp"

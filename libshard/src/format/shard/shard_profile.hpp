@@ -44,9 +44,6 @@ std::optional<float> float_from_text(std::string_view text) noexcept;
 
 // Check the options of a writer, and what dataset.json states. Throw invalid_argument.
 void check_writer_options(const ShardWriterOptions& options);
-void check_normalization(const Normalization& normalization, const SampleSpec& spec);
-// Codec packed holds bytes of up to four channels.
-void check_codec(const CodecSpec& codec, const SampleSpec& spec);
 void check_provenance(const Provenance& pipeline);
 void check_columns(const std::vector<ColumnSpec>& columns);
 // Also that no tensor of a field has the name of another tensor. `columns` were checked.

@@ -8,7 +8,7 @@
 #include "remote/http/http_answer.hpp"
 #include "remote/http/http_request.hpp"
 #include "remote/http/text.hpp"
-#include "remote/s3/s3_answer.hpp"
+#include "remote/http/xml_text.hpp"
 
 namespace shard {
 namespace {

@@ -11,11 +11,6 @@
 
 namespace shard {
 
-// The texts between <NAME> (or <NAME attributes>) and the next </NAME>, as they are.
-std::vector<std::string_view> xml_elements(std::string_view xml, std::string_view name);
-// The text of the first such element, with its entities (&amp; &#39; ...) replaced. Empty: there is none.
-std::string xml_text(std::string_view xml, std::string_view name);
-
 struct S3Part {
   std::uint32_t number = 0;  // from 1 on
   std::string etag;

@@ -1,4 +1,5 @@
 #include "remote/s3/s3_store.hpp"
+#include "remote/http/xml_text.hpp"
 
 #include <fmt/format.h>
 

@@ -85,7 +85,8 @@ class _Unfit(ValueError):
 
 def _widened(bits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Bits of bfloat16 as float32."""
-    return (bits.astype(np.uint32) << 16).view(np.float32)
+    # With an array of no axes, `<<` gives int64 before numpy 2.
+    return np.left_shift(bits.astype(np.uint32), 16, dtype=np.uint32).view(np.float32)
 
 
 def _cast(array: np.ndarray[Any, Any], found: str, wanted: str) -> np.ndarray[Any, Any] | None:

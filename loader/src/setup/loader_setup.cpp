@@ -1,12 +1,12 @@
-#include "engine/loader_setup.hpp"
+#include "setup/loader_setup.hpp"
 
 #include <utility>
 
-#include "engine/loader_options.hpp"
 #include "fields/delivered_columns.hpp"
 #include "fields/view_text.hpp"
 #include "fields/views.hpp"
-#include "prefetch/remote_storage.hpp"
+#include "setup/loader_options.hpp"
+#include "setup/remote_storage.hpp"
 #include "shard/error.hpp"
 
 namespace shard {

@@ -1,4 +1,4 @@
-#include "engine/likely_targets.hpp"
+#include "setup/likely_targets.hpp"
 
 #include <algorithm>
 #include <array>

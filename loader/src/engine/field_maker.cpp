@@ -1,4 +1,4 @@
-#include "fields/field_maker.hpp"
+#include "engine/field_maker.hpp"
 
 namespace shard {
 

@@ -1,4 +1,4 @@
-#include "engine/loader_options.hpp"
+#include "setup/loader_options.hpp"
 
 #include <fmt/format.h>
 

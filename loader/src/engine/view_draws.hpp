@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/system/thread_pool.hpp"
-#include "engine/loader_setup.hpp"
 #include "fields/drawn_steps.hpp"
+#include "setup/loader_setup.hpp"
 
 namespace shard {
 

@@ -1,4 +1,4 @@
-#include "fields/view_draws.hpp"
+#include "engine/view_draws.hpp"
 
 #include <algorithm>
 

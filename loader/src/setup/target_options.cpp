@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/text/quote.hpp"
-#include "engine/likely_targets.hpp"
-#include "engine/moving_views.hpp"
+#include "setup/likely_targets.hpp"
+#include "setup/moving_views.hpp"
 #include "shard/error.hpp"
 
 namespace shard {

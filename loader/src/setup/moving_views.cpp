@@ -1,4 +1,4 @@
-#include "engine/moving_views.hpp"
+#include "setup/moving_views.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "slot/sample_errors.hpp"
+#include "codec/sample_errors.hpp"
 
 #include <fmt/format.h>
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "engine/loader_setup.hpp"
 #include "fields/drawn_steps.hpp"
 #include "fields/fields.hpp"
+#include "setup/loader_setup.hpp"
 #include "slot/slot.hpp"
 
 namespace shard {

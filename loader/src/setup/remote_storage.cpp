@@ -1,4 +1,4 @@
-#include "prefetch/remote_storage.hpp"
+#include "setup/remote_storage.hpp"
 
 #include <algorithm>
 #include <filesystem>
