@@ -413,7 +413,7 @@ def test_12_bits_in_files_of_16_are_a_warning_with_the_cure(tmp_path):
         ({"jobs": -1}, ValueError, "jobs is -1"),
         ({"rank": 0}, ValueError, "go together"),
         ({"batch_size": 3}, TypeError, "batch_size"),
-        ({"jobs": "2"}, TypeError, "integer"),
+        ({"jobs": "2"}, ValueError, "^jobs is '2'; expected a whole number"),
     ],
 )
 def test_bad_options_name_themselves(images, tmp_path, options, error, piece):

@@ -35,7 +35,7 @@ SAID = {
 }
 
 
-def names_the_mistake(argument, call):
+def names_the_mistake(argument, call, named=SAID):
     """The call works, or its error is one of the library's (or Python's own for an index)
     and names the argument."""
     try:
@@ -49,7 +49,8 @@ def names_the_mistake(argument, call):
         )
     else:
         return
-    assert re.search(SAID.get(argument, re.escape(argument)), said), f"{argument}: {said}"
+    expected = named.get(argument, re.escape(argument)).replace("NAME", argument)
+    assert re.search(expected, said), f"{argument}: {said}"
 
 
 def arguments(function, skip=("self",)):
@@ -172,3 +173,49 @@ def test_data_sets_that_are_none(function, name):
 def test_the_message_says_what_is_allowed(data, call, message):
     with pytest.raises(sl.InvalidArgumentError, match=message):
         call(data)
+
+
+@pytest.fixture(scope="module")
+def two_images(tmp_path_factory):
+    from PIL import Image
+
+    folder = tmp_path_factory.mktemp("images")
+    for name in ("ant", "bee"):
+        (folder / name).mkdir()
+        Image.new("RGB", (8, 8)).save(folder / name / "0.png")
+    return folder
+
+
+# What the message names instead: a path as it was given, or what the option's value was applied to.
+NAMED = {
+    **dict.fromkeys(
+        ("labels", "coco", "yolo", "voc", "mask_dir", "box_classes", "classes"), 'NAME|"x"|"1"|class'
+    ),
+    "images": "images|exist|folder",
+    "out": 'out|"x"',
+    "sample": "sample|dtype",
+    "channels": "channels|rejects.csv",
+    "columns": "column",
+    "pairs": "pairs|folder|field",
+}
+
+
+@pytest.mark.parametrize("name", arguments(sl.convert))
+def test_each_argument_of_a_conversion(two_images, tmp_path, name, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # "x" and "1" are folders here
+    for number, value in enumerate(WRONG):
+        given = {"images": two_images, "out": tmp_path / str(number), "resize": 8, "crop": 8, name: value}
+        names_the_mistake(name, lambda: sl.convert(given.pop("images"), given.pop("out"), **given), NAMED)
+
+
+@pytest.mark.parametrize("name", arguments(sl.Writer.__init__))
+def test_each_argument_of_a_writer(tmp_path, name, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def write(number, value):
+        given = {"out": tmp_path / str(number), "resize": 8, "crop": 8, name: value}
+        with sl.Writer(given.pop("out"), **given) as writer:
+            writer.add("a", np.zeros((8, 8, 3), np.uint8), 0)
+
+    for number, value in enumerate(WRONG):
+        names_the_mistake(name, lambda: write(number, value), NAMED)

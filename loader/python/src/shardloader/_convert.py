@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Union
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _core, _notes, _words
-from ._arrays import DTYPES, dtype_name
-from ._errors import InvalidArgumentError, ShardError
-from ._fields import column_text
+from ._convert_options import ConvertOptions, Path, for_library, with_signature
+from ._errors import ShardError
 
-Path = Union[str, "os.PathLike[str]"]
-Size = Union[int, "tuple[int, int]"]  # N, or (height, width)
-_SHORT = {long: short for short, long in DTYPES.items()}
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Conversion(NamedTuple):
@@ -49,43 +46,6 @@ def absolute(path: Path) -> str:
     """The path from the root on. The address of a server stays as it is."""
     path = os.fspath(path)
     return path if path.startswith(("https://", "http://", "s3://", "hf://")) else os.path.abspath(path)
-
-
-def _number(name: str, value: int) -> int:
-    number = operator.index(value)
-    if number < 0:
-        raise InvalidArgumentError(f"{name} is {value}; it must not be negative")
-    return number
-
-
-def _size(name: str, value: Size | str) -> str:
-    """N, or (height, width) as everywhere in this package, in the words of shardify (WIDTHxHEIGHT)."""
-    if isinstance(value, (tuple, list)):
-        if len(value) != 2:
-            raise InvalidArgumentError(f"{name} is {value!r}; expected a size, or (height, width)")
-        return f"{operator.index(value[1])}x{operator.index(value[0])}"
-    return str(value)
-
-
-def _classes(classes: Path | Sequence[str] | None) -> dict[str, Any]:
-    """Names, as UTF-8 with the bytes that are none; or where they are."""
-    if classes is None:
-        return {}
-    if isinstance(classes, (str, os.PathLike)):
-        return {"classes_from": os.fspath(classes)}
-    if isinstance(classes, (bytes, Mapping)) or not isinstance(classes, Iterable):
-        raise InvalidArgumentError(
-            f"classes is {classes!r}; expected a list of names, a file with a name a line, or a data set"
-        )
-    names = list(classes)
-    for name in names:
-        if not isinstance(name, str):
-            raise InvalidArgumentError(f"classes has {name!r}; expected names")
-    if not names:
-        raise InvalidArgumentError(
-            "classes is empty; give names, or None for the classes that the images have"
-        )
-    return {"classes": [name.encode("utf-8", "surrogateescape") for name in names]}
 
 
 class _Bar:
@@ -121,178 +81,12 @@ class _Bar:
             print(file=sys.stderr)
 
 
-def _options(
-    images: Path,
-    out: Path,
-    *,
-    preset: str = "eval",
-    resize: int | None = None,
-    crop: Size | str | None = None,
-    squash: tuple[int, int] | None = None,
-    filter: str | None = None,
-    dtype: Any = None,
-    channels: int | str | None = None,
-    depth: int | None = None,
-    layout: str | None = None,
-    normalize: str | None = None,
-    mean: Sequence[float] | None = None,
-    std: Sequence[float] | None = None,
-    codec: str | None = None,
-    shard_size_bytes: int | None = None,
-    samples_per_shard: int | None = None,
-    pages: bool = False,
-    labels: Path | None = None,
-    classes: Path | Sequence[str] | None = None,
-    columns: Mapping[str, Any] | None = None,
-    coco: Path | None = None,
-    yolo: Path | None = None,
-    yolo_keypoints: int | None = None,
-    voc: Path | None = None,
-    box_classes: Path | None = None,
-    mask_dir: Path | None = None,
-    mask_suffix: str | None = None,
-    mask_classes: int | None = None,
-    mask_ignore: int | None = None,
-    pairs: Mapping[str, Path] | None = None,
-    missing: str | None = None,
-    unlisted: str | None = None,
-    array_layout: str | None = None,
-    root: Path | None = None,
-    strict: bool = False,
-    on_error: str | None = None,
-    on_warning: str | None = None,
-    max_pixels: int | None = None,
-    fast_decode: bool = False,
-    overwrite: bool = False,
-    refresh: bool = False,
-    append: bool = False,
-    jobs: int | None = None,
-    rank: int | None = None,
-    world_size: int | None = None,
-    claim: bool = False,
-    work: Path | None = None,
-) -> dict[str, Any]:
-    """The options of convert() as the C++ library takes them: only those that are given."""
-    if os.fspath(images) == "-":
-        raise InvalidArgumentError(
-            "images is '-': a list on standard input is for the program; write it to a file, '@FILE'"
-        )
-    wanted: dict[str, Any] = {"images": os.fspath(images), "out": os.fspath(out), "preset": str(preset)}
-    words = {
-        "channels": channels,
-        "filter": filter,
-        "layout": layout,
-        "normalize": normalize,
-        "codec": codec,
-        "unlisted": unlisted,
-        "array_layout": array_layout,
-        "missing": missing,
-        "mask_suffix": mask_suffix,
-        "on_error": on_error,
-        "on_warning": on_warning,
-    }
-    wanted.update({name: None if word is None else str(word) for name, word in words.items()})
-    for name, size in {"resize": resize, "crop": crop, "squash": squash}.items():
-        wanted[name] = None if size is None else _size(name, size)
-    for name, three in {"mean": mean, "std": std}.items():
-        wanted[name] = None if three is None else ",".join(repr(float(channel)) for channel in three)
-    wanted["dtype"] = None if dtype is None else _SHORT[dtype_name(dtype)]
-    numbers = {
-        "depth": depth,
-        "max_pixels": max_pixels,
-        "shard_size_bytes": shard_size_bytes,
-        "samples_per_shard": samples_per_shard,
-        "jobs": jobs,
-        "yolo_keypoints": yolo_keypoints,
-        "rank": rank,
-        "world_size": world_size,
-    }
-    wanted.update(
-        {name: None if number is None else _number(name, number) for name, number in numbers.items()}
-    )
-    for name, path in {
-        "labels": labels,
-        "root": root,
-        "coco": coco,
-        "yolo": yolo,
-        "voc": voc,
-        "box_classes": box_classes,
-        "mask_dir": mask_dir,
-        "work": work,
-    }.items():
-        wanted[name] = None if path is None else os.fspath(path)
-    for name, flag in {
-        "fast_decode": fast_decode,
-        "pages": pages,
-        "overwrite": overwrite,
-        "refresh": refresh,
-        "append": append,
-        "strict": strict,
-        "claim": claim,
-    }.items():
-        wanted[name] = True if flag else None
-    wanted.update(_classes(classes))
-    wanted["columns"] = None if not columns else [column_text(name, kind) for name, kind in columns.items()]
-    for name, bound in {"mask_classes": mask_classes, "mask_ignore": mask_ignore}.items():
-        wanted[name] = None if bound is None else str(_number(name, bound))
-    wanted["pairs"] = None if not pairs else [f"{name}={os.fspath(folder)}" for name, folder in pairs.items()]
-    given = {name: value for name, value in wanted.items() if value is not None}
-    if ("rank" in given) != ("world_size" in given):
-        raise InvalidArgumentError("rank and world_size go together")
-    return given
-
-
 def convert(
     images: Path,
     out: Path,
     *,
-    preset: str = "eval",
     progress: bool | Callable[[int, int, int], None] = False,
-    resize: int | None = None,
-    crop: Size | str | None = None,
-    squash: tuple[int, int] | None = None,
-    filter: str | None = None,
-    dtype: Any = None,
-    channels: int | str | None = None,
-    depth: int | None = None,
-    layout: str | None = None,
-    normalize: str | None = None,
-    mean: Sequence[float] | None = None,
-    std: Sequence[float] | None = None,
-    codec: str | None = None,
-    shard_size_bytes: int | None = None,
-    samples_per_shard: int | None = None,
-    pages: bool = False,
-    labels: Path | None = None,
-    classes: Path | Sequence[str] | None = None,
-    columns: Mapping[str, Any] | None = None,
-    coco: Path | None = None,
-    yolo: Path | None = None,
-    yolo_keypoints: int | None = None,
-    voc: Path | None = None,
-    box_classes: Path | None = None,
-    mask_dir: Path | None = None,
-    mask_suffix: str | None = None,
-    mask_classes: int | None = None,
-    mask_ignore: int | None = None,
-    pairs: Mapping[str, Path] | None = None,
-    missing: str | None = None,
-    unlisted: str | None = None,
-    array_layout: str | None = None,
-    root: Path | None = None,
-    strict: bool = False,
-    on_error: str | None = None,
-    on_warning: str | None = None,
-    max_pixels: int | None = None,
-    fast_decode: bool = False,
-    overwrite: bool = False,
-    refresh: bool = False,
-    append: bool = False,
-    jobs: int | None = None,
-    rank: int | None = None,
-    world_size: int | None = None,
-    claim: bool = False,
-    work: Path | None = None,
+    **options: Unpack[ConvertOptions],
 ) -> Conversion:
     """Converts a folder of images (images/<class>/**) to a data set in `out`, as the program shardify does.
 
@@ -372,56 +166,7 @@ def convert(
     ValueError), NotFoundError, IoError, ResourceError; KeyboardInterrupt stops it within a moment, with
     nothing partial visible.
     """
-    given = _options(
-        images,
-        out,
-        preset=preset,
-        resize=resize,
-        crop=crop,
-        squash=squash,
-        filter=filter,
-        dtype=dtype,
-        channels=channels,
-        depth=depth,
-        layout=layout,
-        normalize=normalize,
-        mean=mean,
-        std=std,
-        codec=codec,
-        shard_size_bytes=shard_size_bytes,
-        samples_per_shard=samples_per_shard,
-        pages=pages,
-        labels=labels,
-        classes=classes,
-        columns=columns,
-        coco=coco,
-        yolo=yolo,
-        yolo_keypoints=yolo_keypoints,
-        voc=voc,
-        box_classes=box_classes,
-        mask_dir=mask_dir,
-        mask_suffix=mask_suffix,
-        mask_classes=mask_classes,
-        mask_ignore=mask_ignore,
-        pairs=pairs,
-        missing=missing,
-        unlisted=unlisted,
-        array_layout=array_layout,
-        root=root,
-        strict=strict,
-        on_error=on_error,
-        on_warning=on_warning,
-        max_pixels=max_pixels,
-        fast_decode=fast_decode,
-        overwrite=overwrite,
-        refresh=refresh,
-        append=append,
-        jobs=jobs,
-        rank=rank,
-        world_size=world_size,
-        claim=claim,
-        work=work,
-    )
+    given = for_library("convert()", images, out, options, ConvertOptions)
     bar = _Bar() if progress and not callable(progress) else None
     try:
         done = _notes.worded(_core.convert(given, progress if callable(progress) else bar))
@@ -431,5 +176,8 @@ def convert(
         if bar is not None:
             bar.close()
     _notes.before(done.pop("notes"))
-    _notes.after(given["out"], done, append)
+    _notes.after(given["out"], done, "append" in given)
     return Conversion(**done)
+
+
+with_signature(convert, ConvertOptions)

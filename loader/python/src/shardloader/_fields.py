@@ -28,13 +28,13 @@ _LONG = {short: long for long, short in _SHORT.items()}
 
 
 def _short_dtype(dtype: Any) -> str:
-    name = (
-        dtype
-        if isinstance(dtype, str)
-        else str(dtype)
-        if type(dtype).__module__.partition(".")[0] == "torch"
-        else np.dtype(dtype).name
-    )
+    if isinstance(dtype, str) or type(dtype).__module__.partition(".")[0] == "torch":
+        name = str(dtype)
+    else:
+        try:
+            name = np.dtype(dtype).name
+        except TypeError:
+            name = ""
     name = name.removeprefix("torch.")
     name = _SHORT.get(name, name)
     if name not in _LONG:

@@ -7,7 +7,8 @@ import threading
 from typing import Any, NamedTuple
 
 from . import _core, _notes, _words
-from ._convert import Conversion, Path, _options, absolute
+from ._convert import Conversion, absolute
+from ._convert_options import ConvertOptions, Path, for_library
 from ._errors import InvalidArgumentError, ShardError
 
 
@@ -84,7 +85,7 @@ def plan(images: Path, out: Path, **options: Any) -> Plan:
     if options.get("pairs"):
         options["pairs"] = {name: os.path.abspath(folder) for name, folder in options["pairs"].items()}
     try:
-        given = _options(there, absolute(out), **options)
+        given = for_library("plan()", there, absolute(out), options, ConvertOptions)
         listed = _core.WorkPlan(given)
     except ShardError as error:
         raise _words.of_convert(error) from None

@@ -9,14 +9,32 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _core, _notes, _words
-from ._convert import Conversion, Path, Size, _classes, _options
+from . import _check, _core, _notes, _words
+from ._convert import Conversion
+from ._convert_options import Path, SampleOptions, class_names, for_library, with_signature
 from ._errors import InvalidArgumentError, ShardError
 from ._fields import _LONG, _SHORT, ImageField, Ragged, Text, _short_dtype
 from ._numpy import np
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+# Options of convert() that arrays which are stored as they are have no use for.
+_OF_IMAGES = (
+    "resize",
+    "crop",
+    "squash",
+    "filter",
+    "dtype",
+    "channels",
+    "layout",
+    "normalize",
+    "mean",
+    "std",
+    "fast_decode",
+)
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 # sl.Text, sl.Ragged(...), sl.ImageField(...), a dtype, or (dtype, axis, ...).
@@ -56,9 +74,9 @@ def _declared(name: str, kind: ColumnKind) -> _Column:
 
 
 def _names(classes: Path | Sequence[str] | None) -> list[str] | None:
-    given = _classes(classes)
-    if not given:
+    if classes is None:
         return None
+    given = class_names("classes", classes)
     try:
         names = given["classes"] if "classes" in given else _core.read_class_names(given["classes_from"])
     except ShardError as error:
@@ -86,7 +104,8 @@ class _Unfit(ValueError):
 def _widened(bits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Bits of bfloat16 as float32."""
     # With an array of no axes, `<<` gives int64 before numpy 2.
-    return np.left_shift(bits.astype(np.uint32), 16, dtype=np.uint32).view(np.float32)
+    wide: np.ndarray[Any, Any] = np.left_shift(bits.astype(np.uint32), 16, dtype=np.uint32)
+    return wide.view(np.float32)
 
 
 def _cast(array: np.ndarray[Any, Any], found: str, wanted: str) -> np.ndarray[Any, Any] | None:
@@ -170,37 +189,20 @@ class Writer:
         out: Path,
         *,
         columns: Mapping[str, ColumnKind] | None = None,
-        classes: Path | Sequence[str] | None = None,
         resume: bool = False,
-        overwrite: bool = False,
         sample: tuple[Any, ...] | None = None,
-        preset: str = "eval",
-        resize: int | None = None,
-        crop: Size | str | None = None,
-        squash: tuple[int, int] | None = None,
-        filter: str | None = None,
-        dtype: Any = None,
-        channels: int | None = None,
-        depth: int | None = None,
-        layout: str | None = None,
-        normalize: str | None = None,
-        mean: Sequence[float] | None = None,
-        std: Sequence[float] | None = None,
-        codec: str | None = None,
-        shard_size_bytes: int | None = None,
-        samples_per_shard: int | None = None,
-        on_error: str | None = None,
-        on_warning: str | None = None,
-        max_pixels: int | None = None,
-        fast_decode: bool = False,
-        jobs: int | None = None,
+        **options: Unpack[SampleOptions],
     ) -> None:
         self._core: Any = None
         self._process = os.getpid()
         self._first = threading.RLock()  # what the first row decides; a signal handler may add, too
         self._result: Conversion | None = None
-        self._out = os.fspath(out)
-        self._classes = _names(classes)
+        self._out = _check.path("out", out)
+        self._classes = _names(options.get("classes"))
+        if columns is not None and not isinstance(columns, Mapping):
+            _check.refuse("columns", columns, 'kinds by name, such as {"caption": Text, "id": "int64"}')
+        if not isinstance(resume, bool):
+            _check.refuse("resume", resume, "True or False")
         for name in columns or ():
             if name in ("key", "image", "label"):
                 raise InvalidArgumentError(
@@ -215,55 +217,19 @@ class Writer:
             name: _declared(name, kind) for name, kind in (columns or {}).items() if name not in self._images
         }
         self._columns: list[_Column] | None = None
-        given = _options(
-            "the rows",
-            out,
-            preset=preset,
-            resize=resize,
-            crop=crop,
-            squash=squash,
-            filter=filter,
-            dtype=dtype,
-            channels=channels,
-            depth=depth,
-            layout=layout,
-            normalize=normalize,
-            mean=mean,
-            std=std,
-            codec=codec,
-            shard_size_bytes=shard_size_bytes,
-            samples_per_shard=samples_per_shard,
-            on_error=on_error,
-            on_warning=on_warning,
-            max_pixels=max_pixels,
-            fast_decode=fast_decode,
-            jobs=jobs,
-            classes=self._classes,
-            overwrite=overwrite,
-        )
+        given = for_library("Writer()", "the rows", out, {**options, "classes": self._classes}, SampleOptions)
         if self._images:
             given["image_fields"] = [kind._for_core(name) for name, kind in self._images.items()]
         if resume:
             given["resume"] = True
         self._given = given
-        geometry = {
-            "resize": resize,
-            "crop": crop,
-            "squash": squash,
-            "filter": filter,
-            "dtype": dtype,
-            "channels": channels,
-            "layout": layout,
-            "normalize": normalize,
-            "mean": mean,
-            "std": std,
-        }
-        self._for_images = [name for name, value in geometry.items() if value is not None] + [
-            "fast_decode"
-        ] * fast_decode
+        self._for_images = [name for name in _OF_IMAGES if name in given]
         self._tensor: tuple[str, tuple[int, ...]] | None = None
         if sample is not None:
-            self._tensor = (_short_dtype(sample[0]), tuple(operator.index(axis) for axis in sample[1:]))
+            if not isinstance(sample, (tuple, list)) or len(sample) < 2:
+                _check.refuse("sample", sample, '(data type, axis, ...), such as ("float32", 4, 64, 64)')
+            axes = tuple(_check.whole("an axis of sample", axis, 1) for axis in sample[1:])
+            self._tensor = (_short_dtype(sample[0]), axes)
         recorded = self._start()
         if recorded:
             found = [
@@ -619,3 +585,6 @@ def write(rows: Iterable[Any], out: Path, **options: Any) -> Conversion:
             else:
                 writer.add(*row)
         return writer.close()
+
+
+with_signature(Writer.__init__, SampleOptions)

@@ -1,0 +1,200 @@
+"""The options of convert() and Writer, each declared once: its name, its type, and how the C++ library takes
+its value. What they mean is in convert()'s docstring."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Any, TypedDict, Union, get_args, get_type_hints
+
+from . import _check
+from ._arrays import DTYPES, dtype_name
+from ._errors import InvalidArgumentError
+from ._fields import column_text
+
+Path = Union[str, "os.PathLike[str]"]
+Size = Union[int, "tuple[int, int]"]  # N, or (height, width)
+_SHORT = {long: short for short, long in DTYPES.items()}
+
+
+def _word(name: str, value: Any) -> str:
+    return value if isinstance(value, str) else _check.refuse(name, value, "a word")
+
+
+def _flag(name: str, value: Any) -> bool | None:
+    """True; None for False, which is what the library does without the option."""
+    if not isinstance(value, bool) and type(value).__name__ not in ("bool_", "bool"):
+        _check.refuse(name, value, "True or False")
+    return True if value else None
+
+
+def _whole(name: str, value: Any) -> int:
+    return _check.whole(name, value, 0, 2**64 - 1)
+
+
+def _whole_word(name: str, value: Any) -> str:
+    return str(_whole(name, value))
+
+
+def _channels(name: str, value: Any) -> str:
+    return value if isinstance(value, str) else str(_check.whole(name, value, 1))
+
+
+def _size(name: str, value: Any) -> str:
+    """N, or (height, width) as everywhere in this package, in the words of shardify (WIDTHxHEIGHT)."""
+    if isinstance(value, str):
+        return value
+    height, width = _check.size(name, value)
+    return f"{width}x{height}" if isinstance(value, (tuple, list)) else str(height)
+
+
+def _both_sides(name: str, value: Any) -> str:
+    if not isinstance(value, (tuple, list)):
+        _check.refuse(name, value, "(height, width)")
+    return _size(name, value)
+
+
+def _numbers(name: str, value: Any) -> str:
+    return ",".join(repr(one) for one in _check.numbers(name, value))
+
+
+def _dtype(name: str, value: Any) -> str:
+    return _SHORT[dtype_name(value)]
+
+
+def _columns(name: str, value: Any) -> list[str] | None:
+    if not isinstance(value, Mapping):
+        _check.refuse(name, value, 'kinds by name, such as {"caption": Text, "angle": "float32"}')
+    return [column_text(column, kind) for column, kind in value.items()] or None
+
+
+def _pairs(name: str, value: Any) -> list[str] | None:
+    if not isinstance(value, Mapping):
+        _check.refuse(name, value, 'folders by name, such as {"depth": "scans/depth"}')
+    return [f"{field}={_check.path(f'{name}[{field!r}]', folder)}" for field, folder in value.items()] or None
+
+
+def class_names(name: str, value: Any) -> dict[str, Any]:
+    """Names, as UTF-8 with the bytes that are none; or where they are."""
+    if isinstance(value, (str, os.PathLike)):
+        return {"classes_from": os.fspath(value)}
+    if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
+        _check.refuse(name, value, "a list of names, a file with a name a line, or a data set")
+    names = list(value)
+    for one in names:
+        if not isinstance(one, str):
+            raise InvalidArgumentError(f"{name} has {one!r}; expected names")
+    if not names:
+        raise InvalidArgumentError(
+            f"{name} is empty; give names, or None for the classes that the images have"
+        )
+    return {"classes": [one.encode("utf-8", "surrogateescape") for one in names]}
+
+
+class SampleOptions(TypedDict, total=False):
+    """What a sample is and how it is stored: of convert() and Writer. None leaves a part as it is."""
+
+    preset: Annotated[str, _word]
+    resize: Annotated[int | None, _whole_word]
+    crop: Annotated[Size | str | None, _size]
+    squash: Annotated[tuple[int, int] | None, _both_sides]
+    filter: Annotated[str | None, _word]
+    dtype: Annotated[Any, _dtype]
+    channels: Annotated[int | str | None, _channels]
+    depth: Annotated[int | None, _whole]
+    layout: Annotated[str | None, _word]
+    normalize: Annotated[str | None, _word]
+    mean: Annotated[Sequence[float] | None, _numbers]
+    std: Annotated[Sequence[float] | None, _numbers]
+    codec: Annotated[str | None, _word]
+    shard_size_bytes: Annotated[int | None, _whole]
+    samples_per_shard: Annotated[int | None, _whole]
+    classes: Annotated[Path | Sequence[str] | None, class_names]
+    on_error: Annotated[str | None, _word]
+    on_warning: Annotated[str | None, _word]
+    max_pixels: Annotated[int | None, _whole]
+    fast_decode: Annotated[bool, _flag]
+    overwrite: Annotated[bool, _flag]
+    jobs: Annotated[int | None, _whole]
+
+
+class ConvertOptions(SampleOptions, total=False):
+    """Which images, their labels, and how the conversion runs: of convert() alone."""
+
+    pages: Annotated[bool, _flag]
+    labels: Annotated[Path | None, _check.path]
+    columns: Annotated[Mapping[str, Any] | None, _columns]
+    coco: Annotated[Path | None, _check.path]
+    yolo: Annotated[Path | None, _check.path]
+    yolo_keypoints: Annotated[int | None, _whole]
+    voc: Annotated[Path | None, _check.path]
+    box_classes: Annotated[Path | None, _check.path]
+    mask_dir: Annotated[Path | None, _check.path]
+    mask_suffix: Annotated[str | None, _word]
+    mask_classes: Annotated[int | None, _whole_word]
+    mask_ignore: Annotated[int | None, _whole_word]
+    pairs: Annotated[Mapping[str, Path] | None, _pairs]
+    missing: Annotated[str | None, _word]
+    unlisted: Annotated[str | None, _word]
+    array_layout: Annotated[str | None, _word]
+    root: Annotated[Path | None, _check.path]
+    strict: Annotated[bool, _flag]
+    refresh: Annotated[bool, _flag]
+    append: Annotated[bool, _flag]
+    rank: Annotated[int | None, _whole]
+    world_size: Annotated[int | None, _whole]
+    claim: Annotated[bool, _flag]
+    work: Annotated[Path | None, _check.path]
+
+
+_DEFAULTS: dict[str, Any] = {"preset": "eval"}
+
+
+def _declared(options: type) -> dict[str, tuple[Any, Callable[[str, Any], Any]]]:
+    """(type, how the library takes it) of each option, by name."""
+    hints = get_type_hints(options, include_extras=True)
+    return {name: (get_args(hint)[0], get_args(hint)[1]) for name, hint in hints.items()}
+
+
+def with_signature(function: Any, options: type) -> None:
+    """help() and editors show the options as the keywords that they are."""
+    signature = inspect.signature(function)
+    known = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    further = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=_DEFAULTS.get(name, False if takes is _flag else None),
+            annotation=kind,
+        )
+        for name, (kind, takes) in _declared(options).items()
+    ]
+    function.__signature__ = signature.replace(parameters=known + further)
+
+
+def for_library(who: str, images: Any, out: Any, given: Mapping[str, Any], options: type) -> dict[str, Any]:
+    """The options as the C++ library takes them: only those that are given. who: named where one is not
+    known."""
+    source = _check.path("images", images)
+    if source == "-":
+        raise InvalidArgumentError(
+            "images is '-': a list on standard input is for the program; write it to a file, '@FILE'"
+        )
+    wanted: dict[str, Any] = {"images": source, "out": _check.path("out", out)}
+    declared = _declared(options)
+    for name, value in {**_DEFAULTS, **given}.items():
+        if name not in declared:
+            raise TypeError(
+                f"{who} got an unexpected keyword argument {name!r}; expected {', '.join(declared)}"
+            )
+        if value is None:
+            continue
+        taken = declared[name][1](name, value)
+        if name == "classes":
+            wanted.update(taken)
+        elif taken is not None:
+            wanted[name] = taken
+    if ("rank" in wanted) != ("world_size" in wanted):
+        raise InvalidArgumentError("rank and world_size go together")
+    return wanted
