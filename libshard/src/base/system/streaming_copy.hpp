@@ -1,4 +1,4 @@
-// Reading mapped files that may shrink meanwhile (base/guarded_read.hpp), and copies that do not pollute the
+// Reading mapped files that may shrink meanwhile (base/system/guarded_read.hpp), and copies that do not pollute the
 // cache.
 #pragma once
 
