@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include <memory>
 #include "base/files/file_io.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
@@ -12,6 +13,7 @@
 #include "shardctl/commands.hpp"
 #include "shardctl/dataset/json_text.hpp"
 #include "shardctl/dataset/source.hpp"
+#include "shardctl/subcommand.hpp"
 
 namespace shard::ctl {
 namespace {
@@ -96,6 +98,25 @@ int cache(const CacheOptions& options) {
   }
   options.json ? print_json(options, rows, bytes) : print_text(options, rows, bytes);
   return damaged ? kExitDifferent : kExitOk;
+}
+
+void add_cache(CLI::App& app, Chosen& chosen) {
+  const auto options = std::make_shared<CacheOptions>();
+  CLI::App* const command = app.add_subcommand("cache", R"(
+      List the shards that loaders keep of data sets on servers, and verify or remove them
+
+      A loader uses a shard of its cache if it was proven by its digests since the system was started, and proves it again otherwise. Files of
+      others are listed as foreign and never removed.)");
+  command->add_option("DIR", options->folder, "The folder that loaders were given as their cache")
+      ->required();
+  CLI::Option* verify_cache =
+      command->add_flag("--verify", options->verify, "Compare every shard with its digests");
+  command->add_flag("--remove-damaged", options->remove_damaged, "Remove what --verify finds damaged")
+      ->needs(verify_cache);
+  command->add_flag("--remove", options->remove, R"(
+      Remove all shards, and what was left unfinished. Loaders that read them at this moment fail)");
+  add_json(command, options->json);
+  runs(command, chosen, [options] { return cache(*options); });
 }
 
 }  // namespace shard::ctl

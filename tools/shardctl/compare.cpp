@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include <memory>
 #include "base/system/parallel.hpp"
 #include "base/text/quote.hpp"
 #include "cli/output.hpp"
@@ -30,6 +31,7 @@
 #include "shardctl/dataset/json_text.hpp"
 #include "shardctl/dataset/source.hpp"
 #include "shardctl/draw/pixels.hpp"
+#include "shardctl/subcommand.hpp"
 
 namespace shard::ctl {
 namespace {
@@ -321,6 +323,40 @@ int compare(const CompareOptions& options) {
   print(options, source, tally, damage.count(), identical);
   if (damage.found()) damage.report("they were not compared");
   return identical ? kExitOk : kExitDifferent;
+}
+
+void add_compare(CLI::App& app, Chosen& chosen) {
+  const auto options = std::make_shared<CompareOptions>();
+  CLI::App* const command = app.add_subcommand("compare", R"(
+      Decode the images again and report how the stored samples differ)");
+  add_path(command, options->path);
+  command
+      ->add_option("IMAGES", options->images,
+                   "The folder, archives or arrays of images from which it was made; or another data set")
+      ->required();
+  command
+      ->add_option("--samples", options->samples, R"(
+      Compare only N samples, evenly spread; 0 means all)")
+      ->capture_default_str();
+  command
+      ->add_option("--mask-dir", options->mask_dir,
+                   "Also compare the field mask with the masks in this folder")
+      ->type_name("DIR");
+  command
+      ->add_option("--pair", options->pairs, R"(
+      Also compare the field NAME with the files in a folder; may be given several times)")
+      ->type_name("NAME=DIR")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--array-layout", options->array_layout, R"(
+      For arrays of images: nhwc or nchw, where the shape does not say it)")
+      ->check(CLI::IsMember({"nhwc", "nchw"}))
+      ->type_name("nhwc|nchw");
+  add_max_pixels(command, options->max_pixels);
+  add_jobs(command, options->jobs);
+  add_quiet(command, options->quiet);
+  add_json(command, options->json);
+  runs(command, chosen, [options] { return compare(*options); });
 }
 
 }  // namespace shard::ctl

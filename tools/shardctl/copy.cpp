@@ -19,6 +19,7 @@
 #include "shardctl/commands.hpp"
 #include "shardctl/dataset/json_text.hpp"
 #include "shardctl/dataset/source.hpp"
+#include "shardctl/subcommand.hpp"
 
 namespace shard::ctl {
 namespace {
@@ -112,6 +113,25 @@ int copy(const CopyOptions& options) {
     for (const std::string& note : done.notes) fmt::print(stderr, "shardctl: note: {}\n", note);
   }
   return kExitOk;
+}
+
+void add_copy(CLI::App& app, Chosen& chosen) {
+  const auto options = std::make_shared<CopyOptions>();
+  CLI::App* const command = app.add_subcommand("copy", R"(
+      Copy a whole data set to a folder, or from a folder to an object store
+
+      What is there is proven by its digests and not moved again, so a stopped copy goes on with the same command. Another data set is never
+      overwritten.)");
+  command
+      ->add_option("SRC", options->from, "The folder of a data set, or its address: https://, s3://, hf://")
+      ->required();
+  command
+      ->add_option("DST", options->to,
+                   "The folder to write, or s3://BUCKET/PREFIX: new, empty, or of a stopped copy")
+      ->required();
+  add_quiet(command, options->quiet, "Print nothing");
+  add_json(command, options->json);
+  runs(command, chosen, [options] { return copy(*options); });
 }
 
 }  // namespace shard::ctl

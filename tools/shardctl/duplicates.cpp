@@ -1,11 +1,14 @@
 // duplicates: samples that are stored more than once, or look alike, in a data set and across data sets.
+#include <memory>
 #include "base/system/parallel.hpp"
 #include "cli/progress.hpp"
 #include "shard/error.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/dataset/damage.hpp"
 #include "shardctl/duplicates/find.hpp"
+#include "shardctl/duplicates/near_groups.hpp"
 #include "shardctl/duplicates/report.hpp"
+#include "shardctl/subcommand.hpp"
 
 namespace shard::ctl {
 namespace {
@@ -45,6 +48,29 @@ int duplicates(const DuplicatesOptions& options) {
     print_table(sets, found, summary, query);
   if (damage.found()) damage.report("they were not compared");
   return summary.groups > 0 || damage.found() ? kExitDifferent : kExitOk;
+}
+
+void add_duplicates(CLI::App& app, Chosen& chosen) {
+  const auto options = std::make_shared<DuplicatesOptions>();
+  CLI::App* const command = app.add_subcommand("duplicates", R"(
+      List samples that are stored more than once, in a data set and across data sets
+
+      Samples of the same group have the same pixels, whatever their codec. Exit code 1: there are some.)");
+  command->add_option("PATHS", options->paths, "Folders of data sets, their parts FOLDER#NAME, or shards")
+      ->required();
+  command
+      ->add_option("--near", options->near, R"(
+      List samples that look alike: perceptual hashes of 64 bits that differ in at most N. 4 finds the same picture in
+      another size or quality, 8 also slightly cropped ones; more finds pictures that only resemble each other.)")
+      ->check(CLI::Range(0U, kMaxHashDistance));
+  command->add_flag("--across", options->across, "List only groups with samples of more than one data set");
+  command->add_flag("!--no-verify", options->verify,
+                    "Trust equal digests, do not compare the bytes of the samples");
+  command->add_option("--csv", options->csv, "Also write all groups to this file, as CSV")->type_name("FILE");
+  add_jobs(command, options->jobs);
+  add_quiet(command, options->quiet);
+  add_json(command, options->json);
+  runs(command, chosen, [options] { return duplicates(*options); });
 }
 
 }  // namespace shard::ctl

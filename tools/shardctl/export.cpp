@@ -19,6 +19,7 @@
 #include "shardctl/dataset/labels.hpp"
 #include "shardctl/dataset/npy.hpp"
 #include "shardctl/dataset/source.hpp"
+#include "shardctl/subcommand.hpp"
 
 namespace shard::ctl {
 namespace {
@@ -194,6 +195,49 @@ int export_npy(const ExportOptions& options) {
     }
   }
   return kExitOk;
+}
+
+namespace {
+
+int export_as(const ExportOptions& options, bool npy_given) {
+  if (npy_given && options.format != "npy")
+    throw Error(ErrorCode::invalid_argument, "--npy is another word for --format npy: give one of them");
+  if (options.format == "parquet")
+    throw Error(ErrorCode::unsupported,
+                fmt::format("shardctl writes no Parquet: pip install 'shardloader[parquet]', then run python "
+                            "-m shardloader export "
+                            "{} --parquet {}",
+                            options.path, options.folder.empty() ? "FILE.parquet" : options.folder));
+  if (options.folder.empty())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("export needs --output PATH{}", options.format == "npy" ? " or --npy DIR" : ""));
+  return options.format == "tar" ? export_tar(options) : export_npy(options);
+}
+
+}  // namespace
+
+void add_export(CLI::App& app, Chosen& chosen) {
+  const auto options = std::make_shared<ExportOptions>();
+  CLI::App* const command =
+      app.add_subcommand("export", "Write the samples as .npy files or as a WebDataset");
+  add_path(command, options->path);
+  command
+      ->add_option("--npy", options->folder, R"(
+      The folder to write, new or empty: images.npy (bfloat16 becomes float32), labels.npy, keys.txt, classes.txt)")
+      ->type_name("DIR");
+  command
+      ->add_option("--format", options->format, R"(
+      npy: as --npy; tar: a WebDataset, with KEY.png (or KEY.npy), KEY.cls and KEY.json for each sample, which shardify
+      reads again; parquet: says which Python command writes it)")
+      ->check(CLI::IsMember({"npy", "tar", "parquet"}))
+      ->capture_default_str()
+      ->type_name("npy|tar|parquet");
+  command->add_option("-o,--output", options->folder, "The folder or, of tar, the file to write")
+      ->type_name("PATH");
+  add_verify(command, options->verify);
+  add_quiet(command, options->quiet, "Print nothing");
+  const CLI::Option* const npy = command->get_option("--npy");
+  runs(command, chosen, [options, npy] { return export_as(*options, npy->count() != 0); });
 }
 
 }  // namespace shard::ctl

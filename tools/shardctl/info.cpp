@@ -7,6 +7,7 @@
 #include <map>
 #include <system_error>
 
+#include <memory>
 #include "cli/flags.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
@@ -18,6 +19,7 @@
 #include "shardctl/dataset/json_text.hpp"
 #include "shardctl/dataset/labels.hpp"
 #include "shardctl/dataset/source.hpp"
+#include "shardctl/subcommand.hpp"
 
 namespace shard::ctl {
 namespace {
@@ -347,6 +349,15 @@ int info(const InfoOptions& options) {
   const Source source = Source::open(options.path);
   source.open_shards();
   return options.json ? print_source_json(source, options.path) : print_source(source, options.path);
+}
+
+void add_info(CLI::App& app, Chosen& chosen) {
+  const auto options = std::make_shared<InfoOptions>();
+  CLI::App* const command = app.add_subcommand("info", R"(
+      Describe a data set or shard, and list its tensors with their offsets)");
+  add_path(command, options->path, "The folder of a data set, a shard, or any safetensors file");
+  add_json(command, options->json);
+  command->callback([&chosen, options] { chosen = [options] { return info(*options); }; });
 }
 
 }  // namespace shard::ctl

@@ -8,12 +8,14 @@
 #include <string>
 #include <vector>
 
+#include <memory>
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "convert/publish/claim.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/dataset/source.hpp"
+#include "shardctl/subcommand.hpp"
 
 namespace shard::ctl {
 
@@ -53,6 +55,23 @@ int join(const JoinCommandOptions& options) {
              cli::human_count(done.info.classes.size()), cli::human_count(added.size()),
              added.size() == 1 ? "is" : "are", fmt::join(added, ", "));
   return kExitOk;
+}
+
+void add_join(CLI::App& app, Chosen& chosen) {
+  const auto options = std::make_shared<JoinCommandOptions>();
+  CLI::App* const command = app.add_subcommand("join", R"(
+      Put the shards of several data sets together to one data set, by hard link
+
+      Nothing is decoded or compressed again. Shards get other labels where classes need it; these are copied. A
+      stopped join continues with the same command.)");
+  command->add_option("NEW", options->folder, "The folder to write: new, empty, or of a stopped join")
+      ->required();
+  command->add_option("PATHS", options->paths, "Folders of data sets, two or more")
+      ->required()
+      ->expected(2, -1);
+  command->add_flag("--copy", options->copy, "Copy all shards instead of making hard links");
+  add_quiet(command, options->quiet, "Print nothing");
+  runs(command, chosen, [options] { return join(*options); });
 }
 
 }  // namespace shard::ctl

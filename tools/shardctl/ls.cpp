@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include <memory>
 #include "cli/output.hpp"
 #include "cli/text.hpp"
 #include "shard/error.hpp"
@@ -18,6 +19,7 @@
 #include "shardctl/dataset/json_text.hpp"
 #include "shardctl/dataset/labels.hpp"
 #include "shardctl/dataset/source.hpp"
+#include "shardctl/subcommand.hpp"
 
 namespace shard::ctl {
 namespace {
@@ -158,6 +160,20 @@ int ls(const LsOptions& options) {
   if (!damage.found()) return kExitOk;
   damage.report("their samples are not listed");
   return kExitDifferent;
+}
+
+void add_ls(CLI::App& app, Chosen& chosen) {
+  const auto options = std::make_shared<LsOptions>();
+  CLI::App* const command = app.add_subcommand("ls", R"(
+      Print index, label, class and key of every sample
+
+      For a safetensors file that is not a shard, print its tensors.)");
+  add_path(command, options->path);
+  CLI::Option* csv = command->add_flag("--csv", options->csv, "Print CSV: index,label,class,key");
+  command->add_flag("--json", options->json, "Print JSON: a list with one line per sample")->excludes(csv);
+  command->add_flag("--columns", options->columns,
+                    "With --csv or --json: also print the columns beside the labels");
+  runs(command, chosen, [options] { return ls(*options); });
 }
 
 }  // namespace shard::ctl

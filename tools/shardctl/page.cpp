@@ -6,6 +6,7 @@
 #include <iterator>
 #include <optional>
 
+#include <memory>
 #include "base/system/parallel.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
@@ -21,6 +22,7 @@
 #include "shardctl/page/document.hpp"
 #include "shardctl/page/new_folder.hpp"
 #include "shardctl/page/pictures.hpp"
+#include "shardctl/subcommand.hpp"
 
 namespace shard::ctl {
 namespace {
@@ -129,6 +131,33 @@ int page(const PageOptions& options) {
   if (uncompared.found()) uncompared.report("they were not compared");
   if (unshown.found()) unshown.report("they are not on the page");
   return unmeasured.found() || uncompared.found() || unshown.found() ? kExitDifferent : kExitOk;
+}
+
+void add_page(CLI::App& app, Chosen& chosen) {
+  const auto options = std::make_shared<PageOptions>();
+  CLI::App* const command = app.add_subcommand("page", R"(
+      Write an HTML page that shows a data set
+
+      It needs no network: open DIR/index.html in a browser, or copy the folder to a web server.)");
+  add_path(command, options->path);
+  command->add_option("DIR", options->folder, "The folder to write: new or empty")->required();
+  command
+      ->add_option("--samples", options->samples, R"(
+      Random samples of each class; fewer if there would be more than 4000 pictures)")
+      ->check(CLI::Range(1U, 1000U))
+      ->capture_default_str();
+  command->add_option("--seed", options->seed, "Seed of the random samples")->capture_default_str();
+  command->add_flag("--duplicates", options->duplicates, "Also find and show equal samples");
+  command
+      ->add_option("--augment", options->augment, R"(
+      Also show what training makes of some samples: a policy of show --augment)")
+      ->type_name("POLICY");
+  command->add_flag("!--no-targets", options->targets, R"(
+      Do not draw masks, boxes and keypoints over the samples)");
+  command->add_flag("--overwrite", options->overwrite, "Replace a page that is in DIR");
+  add_jobs(command, options->jobs);
+  add_quiet(command, options->quiet, "Print nothing");
+  runs(command, chosen, [options] { return page(*options); });
 }
 
 }  // namespace shard::ctl

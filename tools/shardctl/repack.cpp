@@ -8,6 +8,7 @@
 #include <optional>
 #include <system_error>
 
+#include <memory>
 #include "base/files/file.hpp"
 #include "base/files/publish.hpp"
 #include "base/system/parallel.hpp"
@@ -22,6 +23,7 @@
 #include "shardctl/commands.hpp"
 #include "shardctl/dataset/files.hpp"
 #include "shardctl/dataset/source.hpp"
+#include "shardctl/subcommand.hpp"
 
 namespace shard::ctl {
 namespace {
@@ -186,6 +188,23 @@ int repack(const RepackOptions& options) {
              static_cast<double>(bytes(info)) / static_cast<double>(bytes(from)));
   }
   return kExitOk;
+}
+
+void add_repack(CLI::App& app, Chosen& chosen) {
+  const auto options = std::make_shared<RepackOptions>();
+  CLI::App* const command = app.add_subcommand("repack", R"(
+      Write a data set with another codec, without decoding images again
+
+      The checksums of the samples stay the same. A stopped repack continues with the same command.)");
+  add_path(command, options->path, "The folder of a data set");
+  command->add_option("NEW", options->folder, "The folder to write: new, empty, or of a stopped repack")
+      ->required();
+  command->add_option("--codec", options->codec, "none, packed, or zstd[:1..19]")
+      ->type_name("CODEC")
+      ->required();
+  add_jobs(command, options->jobs);
+  add_quiet(command, options->quiet, "Print nothing");
+  runs(command, chosen, [options] { return repack(*options); });
 }
 
 }  // namespace shard::ctl

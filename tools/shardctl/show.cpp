@@ -9,6 +9,7 @@
 #include <set>
 #include <string_view>
 
+#include <memory>
 #include "base/text/quote.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
@@ -22,6 +23,7 @@
 #include "shardctl/draw/font.hpp"
 #include "shardctl/draw/overlay.hpp"
 #include "shardctl/draw/pixels.hpp"
+#include "shardctl/subcommand.hpp"
 
 namespace shard::ctl {
 namespace {
@@ -218,6 +220,35 @@ int show(const ShowOptions& options) {
   cli::out("{}: {}, {}x{} pixels\n", path_text(options.output), cli::counted(indices.size(), "sample"),
            sheet.width(), sheet.height());
   return kExitOk;
+}
+
+void add_show(CLI::App& app, Chosen& chosen) {
+  const auto options = std::make_shared<ShowOptions>();
+  CLI::App* const command = app.add_subcommand("show", "Draw samples with their labels as a PNG picture");
+  add_path(command, options->path);
+  command->add_option("SAMPLES", options->samples, R"(
+      Indices as ls prints them, or ranges: 0..16 means 0 to 15)");
+  command->add_option("-o,--output", options->output, "The picture to write")
+      ->type_name("FILE.png")
+      ->required();
+  command
+      ->add_option("--augment", options->augment, R"(
+      Beside each sample, what a loader makes of it: random-resized-crop, flip and this
+      policy, rand-augment[:COUNT,MAGNITUDE], trivial-augment,
+      auto-augment[:imagenet|cifar10|svhn], aug-mix, 3-augment, simclr or crop;
+      or one operation alone, such as solarize or affine (docs/shardctl.md))")
+      ->type_name("POLICY");
+  command->add_option("--views", options->views, "With --augment: how many, in epochs from 0 on")
+      ->capture_default_str();
+  command->add_flag("!--no-targets", options->targets, R"(
+      Do not draw masks, boxes and keypoints over the samples, nor further images beside them)");
+  command->add_option("--count", options->count, "Draw N random samples instead of SAMPLES");
+  command->add_option("--seed", options->seed, "Seed of the random samples")->capture_default_str();
+  command->add_option("--columns", options->columns, "Tiles per row; 0 makes the picture about square")
+      ->check(CLI::Range(0U, 65535U))
+      ->capture_default_str();
+  add_verify(command, options->verify);
+  runs(command, chosen, [options] { return show(*options); });
 }
 
 }  // namespace shard::ctl

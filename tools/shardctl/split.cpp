@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include <memory>
 #include "base/text/quote.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
@@ -15,6 +16,7 @@
 #include "shardctl/commands.hpp"
 #include "shardctl/dataset/json_text.hpp"
 #include "shardctl/dataset/source.hpp"
+#include "shardctl/subcommand.hpp"
 
 namespace shard::ctl {
 namespace {
@@ -88,6 +90,29 @@ int split(const SplitOptions& options) {
                cli::human_count(parts[i].size()), cli::human_count(data.size()));
   }
   return kExitOk;
+}
+
+void add_split(CLI::App& app, Chosen& chosen) {
+  const auto options = std::make_shared<SplitOptions>();
+  CLI::App* const command = app.add_subcommand("split", R"(
+      Divide a data set into named parts, for instance to train and to validate
+
+      A part is a small file, NAME.selection, in the folder of the data set. PATH#NAME is a data set for every program. The part of a
+      sample is decided by the hash of its key, so more data do not change it.)");
+  add_path(command, options->path, "The folder of a data set");
+  command->add_option("--fractions", options->fractions, "The size of each part; they add up to 1")
+      ->type_name("F,F,...")
+      ->delimiter(',')
+      ->required();
+  command
+      ->add_option("--names", options->names,
+                   "A name for each part; two are train,val and three train,val,test without it")
+      ->type_name("NAME,NAME,...")
+      ->delimiter(',');
+  command->add_option("--seed", options->seed, "Another seed, another split")->capture_default_str();
+  add_quiet(command, options->quiet, "Print nothing");
+  add_json(command, options->json);
+  runs(command, chosen, [options] { return split(*options); });
 }
 
 }  // namespace shard::ctl

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <vector>
 
+#include <memory>
 #include "base/system/parallel.hpp"
 #include "base/text/quote.hpp"
 #include "cli/output.hpp"
@@ -26,6 +27,7 @@
 #include "shardctl/dataset/json_text.hpp"
 #include "shardctl/dataset/source.hpp"
 #include "shardctl/draw/pixels.hpp"
+#include "shardctl/subcommand.hpp"
 
 namespace shard::ctl {
 namespace {
@@ -242,6 +244,23 @@ int stats(const StatsOptions& options) {
   if (!damage.found()) return kExitOk;
   damage.report("the figures are of the other samples");
   return kExitDifferent;
+}
+
+void add_stats(CLI::App& app, Chosen& chosen) {
+  const auto options = std::make_shared<StatsOptions>();
+  CLI::App* const command = app.add_subcommand("stats", R"(
+      Print mean and standard deviation of each channel, and the size with codec packed
+
+      The numbers are in the form that --mean and --std of shardify take.)");
+  add_path(command, options->path, R"(
+      The folder of a data set, a shard, or images: a folder, @FILE or - (a list of paths). Images are resized to 256
+      and cropped to 224)");
+  add_verify(command, options->verify);
+  add_max_pixels(command, options->max_pixels);
+  add_jobs(command, options->jobs);
+  add_quiet(command, options->quiet);
+  add_json(command, options->json);
+  runs(command, chosen, [options] { return stats(*options); });
 }
 
 }  // namespace shard::ctl

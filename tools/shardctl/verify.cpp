@@ -6,6 +6,7 @@
 #include <set>
 #include <system_error>
 
+#include <memory>
 #include "base/files/file.hpp"
 #include "base/system/parallel.hpp"
 #include "base/system/stopwatch.hpp"
@@ -24,6 +25,7 @@
 #include "shardctl/dataset/files.hpp"
 #include "shardctl/dataset/json_text.hpp"
 #include "shardctl/dataset/source.hpp"
+#include "shardctl/subcommand.hpp"
 
 namespace shard::ctl {
 namespace {
@@ -257,6 +259,19 @@ int verify(const VerifyOptions& options) {
                path_text(path));
   }
   return outcome.code;
+}
+
+void add_verify(CLI::App& app, Chosen& chosen) {
+  const auto options = std::make_shared<VerifyOptions>();
+  CLI::App* const command = app.add_subcommand("verify", R"(
+      Check every rule of the format and every digest
+
+      Prints one line per problem, with shard, sample and key, and then the totals.)");
+  add_path(command, options->path);
+  add_jobs(command, options->jobs);
+  add_quiet(command, options->quiet, "Print problems only");
+  add_json(command, options->json);
+  command->callback([&chosen, options] { chosen = [options] { return verify(*options); }; });
 }
 
 }  // namespace shard::ctl

@@ -51,8 +51,10 @@ struct Given {
   CLI::Option* world = nullptr;
 };
 
-void add_input(CLI::App& app, convert::Options& options, Given& given) {
-  const char* group = "Input";
+constexpr const char* kInput = "Input";
+
+void add_labels(CLI::App& app, convert::Options& options, Given& given) {
+  const char* group = kInput;
   app.add_option("--labels", options.labels, R"(
       Take the labels from a CSV table with lines path,label or path,v1,...,vk. The paths are relative to IMAGES.
       For arrays also an array of labels (.npy, IDX), in the order in which IMAGES gives its arrays.
@@ -74,6 +76,10 @@ void add_input(CLI::App& app, convert::Options& options, Given& given) {
       ->type_name("NAME:TYPE")
       ->allow_extra_args(false)
       ->group(group);
+}
+
+void add_annotations(CLI::App& app, convert::Options& options, Given& given) {
+  const char* group = kInput;
   app.add_option("--coco", options.coco, R"(
       Annotations in the format of COCO: their boxes, keypoints and captions are stored as columns, in pixels of the
       stored sample)")
@@ -121,6 +127,10 @@ void add_input(CLI::App& app, convert::Options& options, Given& given) {
       ->type_name("NAME=DIR[,KEY=VALUE...]")
       ->allow_extra_args(false)
       ->group(group);
+}
+
+void add_choice_of_images(CLI::App& app, convert::Options& options, Given& given) {
+  const char* group = kInput;
   app.add_option("--missing", given.text.missing, R"(
       What to do with images that have no annotation, mask or pair: store them without objects, and with zeros in place of the mask or pair; or
       skip them. fail: stop, also at annotations without an image, of unknown categories or with boxes without area)")
@@ -325,7 +335,9 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
          "OUT", options.out,
          "The folder of the data set: new, empty, or the result of an earlier run; or s3://BUCKET/PREFIX")
       ->required();
-  add_input(app, options, given);
+  add_labels(app, options, given);
+  add_annotations(app, options, given);
+  add_choice_of_images(app, options, given);
   add_pixels(app, options, given);
   add_values(app, options, given);
   add_output(app, options, given);

@@ -30,6 +30,85 @@ SampleSpec pixels_to_augment(const TransformWork& work) {
 
 [[noreturn]] void refuse(const std::string& message) { throw Error(ErrorCode::invalid_argument, message); }
 
+void check_crop_options(const SampleSpec& stored, const TransformOptions& options) {
+  if (options.crop > CropKind::random_resized)
+    refuse(fmt::format("crop is {}; it must be none (0), center, random or random_resized (3)",
+                       static_cast<int>(options.crop)));
+  if (options.crop == CropKind::none) {
+    if (options.crop_height != 0 || options.crop_width != 0)
+      refuse(
+          fmt::format("crop_height is {} and crop_width {}, but crop is none: choose center, random or "
+                      "random_resized, or leave them 0",
+                      options.crop_height, options.crop_width));
+  } else {
+    if (options.crop_height < 1 || options.crop_width < 1)
+      refuse(fmt::format("crop_height is {} and crop_width {}; they must be at least 1 for a crop",
+                         options.crop_height, options.crop_width));
+    const bool resized = options.crop == CropKind::random_resized;
+    if (!resized && (options.crop_height > stored.height || options.crop_width > stored.width))
+      refuse(
+          fmt::format("the crop of {} x {} is larger than the stored samples of {} x {}: lower "
+                      "crop_height or crop_width",
+                      options.crop_height, options.crop_width, stored.height, stored.width));
+    if (options.crop_height > kMaxResized || options.crop_width > kMaxResized)
+      refuse(fmt::format("the crop of {} x {} exceeds {} x {} (crop_height x crop_width)",
+                         options.crop_height, options.crop_width, kMaxResized, kMaxResized));
+    if (resized &&
+        (stored.height > kMaxShrink * options.crop_height || stored.width > kMaxShrink * options.crop_width))
+      refuse(fmt::format(
+          "random_resized to {} x {} would shrink the stored samples of {} x {} more than {} times; raise "
+          "crop_height or crop_width",
+          options.crop_height, options.crop_width, stored.height, stored.width, kMaxShrink));
+  }
+  if (options.crop == CropKind::random_resized) {
+    if (!(options.scale[0] > 0 && options.scale[0] <= options.scale[1] && options.scale[1] <= 1))
+      refuse(fmt::format("scale is [{}, {}]; it must be 0 < low <= high <= 1", options.scale[0],
+                         options.scale[1]));
+    if (!(options.ratio[0] > 0 && options.ratio[0] <= options.ratio[1] && std::isfinite(options.ratio[1])))
+      refuse(
+          fmt::format("ratio is [{}, {}]; it must be 0 < low <= high", options.ratio[0], options.ratio[1]));
+  }
+}
+
+void check_delivered_dtype(DType stored, DType to) {
+  if (to > DType::f64)
+    refuse(fmt::format("dtype is {}: not a valid dtype; {}, f16, bf16 or f32 can be delivered",
+                       static_cast<int>(to), stored == DType::u16 ? "u16" : "u8"));
+  if (stored == DType::u16 && to != DType::u16 && !is_float(to))
+    refuse(fmt::format("dtype {} cannot be delivered from samples stored as u16: u16, f16, bf16 or f32",
+                       to_string(to)));
+  if (stored != DType::u16 && to != DType::u8 && !is_float(to))
+    refuse(fmt::format("dtype {} cannot be delivered: u8, f16, bf16 or f32", to_string(to)));
+  if (is_float(stored) && to == DType::u8)
+    refuse(
+        fmt::format("dtype is u8, but the samples are stored as {} values, whose bytes are not known; "
+                    "deliver f16, bf16 or f32, or convert the images with dtype u8 or codec packed",
+                    to_string(stored)));
+}
+
+void check_delivered_values(const SampleSpec& stored, DType to, const Normalization& normalization) {
+  if (!is_float(to))
+    refuse(
+        "normalization applies to samples delivered as f16, bf16 or f32; choose one of them as dtype, or "
+        "leave normalization out");
+  const std::size_t count = normalization.mean.size();
+  if (count != normalization.std.size() ||
+      count != (stored.channels <= 3 || (count == 3 && stored.channels == 4) ? 3 : stored.channels))
+    refuse(
+        fmt::format("normalization has {} means and {} stds, but the samples have {} channels: give one for "
+                    "each channel",
+                    count, normalization.std.size(), stored.channels));
+  for (std::size_t c = 0; c < count; ++c)
+    if (!std::isfinite(normalization.mean[c]) || !std::isfinite(normalization.std[c]) ||
+        normalization.std[c] == 0)
+      refuse(
+          fmt::format("normalization has mean {} and std {} in channel {}; both must be finite and std not 0",
+                      normalization.mean[c], normalization.std[c], c));
+  if (const std::string mistake = is_float(stored.dtype) ? "" : scale_mistake(normalization);
+      !mistake.empty())
+    refuse("normalization has " + mistake);
+}
+
 // Tensors are delivered as they are, or cast from float to float.
 SampleSpec check_tensors(const SampleSpec& stored, const TransformOptions& options) {
   const std::string what = fmt::format("the samples are tensors, {} [{}]", to_string(stored.dtype),
@@ -60,83 +139,15 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
   delivered.layout = options.layout.value_or(stored.layout);
   if (delivered.layout != Layout::nchw && delivered.layout != Layout::nhwc)
     refuse(fmt::format("layout is {}; it must be nchw (0) or nhwc (1)", static_cast<int>(delivered.layout)));
-  if (options.crop > CropKind::random_resized)
-    refuse(fmt::format("crop is {}; it must be none (0), center, random or random_resized (3)",
-                       static_cast<int>(options.crop)));
-  if (options.crop == CropKind::none) {
-    if (options.crop_height != 0 || options.crop_width != 0)
-      refuse(
-          fmt::format("crop_height is {} and crop_width {}, but crop is none: choose center, random or "
-                      "random_resized, or leave them 0",
-                      options.crop_height, options.crop_width));
-  } else {
-    if (options.crop_height < 1 || options.crop_width < 1)
-      refuse(fmt::format("crop_height is {} and crop_width {}; they must be at least 1 for a crop",
-                         options.crop_height, options.crop_width));
-    const bool resized = options.crop == CropKind::random_resized;
-    if (!resized && (options.crop_height > stored.height || options.crop_width > stored.width))
-      refuse(
-          fmt::format("the crop of {} x {} is larger than the stored samples of {} x {}: lower "
-                      "crop_height or crop_width",
-                      options.crop_height, options.crop_width, stored.height, stored.width));
-    if (options.crop_height > kMaxResized || options.crop_width > kMaxResized)
-      refuse(fmt::format("the crop of {} x {} exceeds {} x {} (crop_height x crop_width)",
-                         options.crop_height, options.crop_width, kMaxResized, kMaxResized));
-    if (resized &&
-        (stored.height > kMaxShrink * options.crop_height || stored.width > kMaxShrink * options.crop_width))
-      refuse(fmt::format(
-          "random_resized to {} x {} would shrink the stored samples of {} x {} more than {} times; raise "
-          "crop_height or crop_width",
-          options.crop_height, options.crop_width, stored.height, stored.width, kMaxShrink));
+  check_crop_options(stored, options);
+  if (options.crop != CropKind::none) {
     delivered.height = options.crop_height;
     delivered.width = options.crop_width;
   }
-  if (options.crop == CropKind::random_resized) {
-    if (!(options.scale[0] > 0 && options.scale[0] <= options.scale[1] && options.scale[1] <= 1))
-      refuse(fmt::format("scale is [{}, {}]; it must be 0 < low <= high <= 1", options.scale[0],
-                         options.scale[1]));
-    if (!(options.ratio[0] > 0 && options.ratio[0] <= options.ratio[1] && std::isfinite(options.ratio[1])))
-      refuse(
-          fmt::format("ratio is [{}, {}]; it must be 0 < low <= high", options.ratio[0], options.ratio[1]));
-  }
   if (!(options.flip_probability >= 0 && options.flip_probability <= 1))
     refuse(fmt::format("flip_probability is {}; it must be 0 to 1", options.flip_probability));
-  const DType to = delivered.dtype;
-  if (to > DType::f64)
-    refuse(fmt::format("dtype is {}: not a valid dtype; {}, f16, bf16 or f32 can be delivered",
-                       static_cast<int>(to), stored.dtype == DType::u16 ? "u16" : "u8"));
-  if (stored.dtype == DType::u16 && to != DType::u16 && !is_float(to))
-    refuse(fmt::format("dtype {} cannot be delivered from samples stored as u16: u16, f16, bf16 or f32",
-                       to_string(to)));
-  if (stored.dtype != DType::u16 && to != DType::u8 && !is_float(to))
-    refuse(fmt::format("dtype {} cannot be delivered: u8, f16, bf16 or f32", to_string(to)));
-  if (is_float(stored.dtype) && to == DType::u8)
-    refuse(
-        fmt::format("dtype is u8, but the samples are stored as {} values, whose bytes are not known; "
-                    "deliver f16, bf16 or f32, or convert the images with dtype u8 or codec packed",
-                    to_string(stored.dtype)));
-  if (options.normalization) {
-    if (!is_float(to))
-      refuse(
-          "normalization applies to samples delivered as f16, bf16 or f32; choose one of them as dtype, or "
-          "leave normalization out");
-    const std::size_t count = options.normalization->mean.size();
-    if (count != options.normalization->std.size() ||
-        count != (stored.channels <= 3 || (count == 3 && stored.channels == 4) ? 3 : stored.channels))
-      refuse(fmt::format(
-          "normalization has {} means and {} stds, but the samples have {} channels: give one for "
-          "each channel",
-          count, options.normalization->std.size(), stored.channels));
-    for (std::size_t c = 0; c < count; ++c)
-      if (!std::isfinite(options.normalization->mean[c]) || !std::isfinite(options.normalization->std[c]) ||
-          options.normalization->std[c] == 0)
-        refuse(fmt::format(
-            "normalization has mean {} and std {} in channel {}; both must be finite and std not 0",
-            options.normalization->mean[c], options.normalization->std[c], c));
-    if (const std::string mistake = is_float(stored.dtype) ? "" : scale_mistake(*options.normalization);
-        !mistake.empty())
-      refuse("normalization has " + mistake);
-  }
+  check_delivered_dtype(stored.dtype, delivered.dtype);
+  if (options.normalization) check_delivered_values(stored, delivered.dtype, *options.normalization);
   return delivered;
 }
 

@@ -189,19 +189,26 @@ std::uint64_t Plan::shard_inputs(std::uint64_t shard) const noexcept {
   return std::min<std::uint64_t>(per_shard, list.inputs.size() - first);
 }
 
-Plan make_plan(const Options& options) {
-  options.check();
-  refuse_out_inside_images(options);
-  Plan plan;
-  const bool from_members = !options.columns.empty() && options.labels.empty();
+namespace {
+
+// Whether columns come from the members of a WebDataset.
+bool takes_member_columns(const Options& options) {
+  return !options.columns.empty() && options.labels.empty();
+}
+
+bool has_annotations(const Options& options) {
+  return !options.coco.empty() || !options.yolo.empty() || !options.voc.empty();
+}
+
+void scan_inputs(const Options& options, Plan& plan) {
+  const bool from_members = takes_member_columns(options);
   if (from_members && !names_tars(options.images))
     throw Error(ErrorCode::invalid_argument,
                 "`column` without `labels`: give the table that has these columns, or convert a WebDataset, "
                 "whose archives have them");
   plan.list = scan(options.images, options.root, options.array_layout,
                    from_members ? members_of(options.columns) : std::set<std::string>{});
-  const bool annotated = !options.coco.empty() || !options.yolo.empty() || !options.voc.empty();
-  if (options.pages && (!options.labels.empty() || annotated || from_members))
+  if (options.pages && (!options.labels.empty() || has_annotations(options) || from_members))
     throw Error(
         ErrorCode::invalid_argument,
         "`pages` together with `labels`, `coco`, `yolo`, `voc` or `column`: these name files, not pages");
@@ -213,25 +220,15 @@ Plan make_plan(const Options& options) {
     throw Error(ErrorCode::invalid_argument,
                 "`pages`: files on servers are not read to count their pages; copy them here first");
   expand_pages(options, plan.list);
-  std::optional<CocoAnnotations> annotations;
-  if (!options.coco.empty()) {
-    annotations.emplace(options);
-    annotations->choose(plan.list);
-  }
-  std::optional<LabelFiles> label_files;
-  if (!options.yolo.empty() || !options.voc.empty()) {
-    label_files.emplace(options);
-    label_files->choose(plan.list);
-  }
-  AnnotationCounts beside;
-  FurtherFolders further(options);
-  further.choose(plan.list);
-  if (!options.columns.empty() && !from_members) {
+}
+
+void find_labels(const Options& options, Plan& plan, AnnotationCounts& beside) {
+  if (!options.columns.empty() && !takes_member_columns(options)) {
     CsvTable table = table_from_csv(plan.list, options.labels, options.columns, options.unlisted);
     plan.labels = std::move(table.labels);
     plan.columns = std::move(table.columns);
   } else {
-    if (annotated && options.labels.empty() && plan.list.numbers.empty())
+    if (has_annotations(options) && options.labels.empty() && plan.list.numbers.empty())
       forget_folders_beside(plan.list, beside);
     plan.labels = names_label_array(options.labels) ? labels_from_array(plan.list, options.labels)
                   : !options.labels.empty() ? labels_from_csv(plan.list, options.labels, options.unlisted)
@@ -240,18 +237,12 @@ Plan make_plan(const Options& options) {
   }
   if (!options.classes.empty()) use_class_names(options.classes, plan.list, plan.labels);
   plan.warnings = class_warnings(options, plan.labels);
-  if (from_members)
+  if (takes_member_columns(options))
     plan.columns = columns_from_members(plan.list, plan.labels, options.columns, options.unlisted);
-  if (annotations) add_annotations(annotations->table(plan.list), plan);
-  if (label_files) add_annotations(label_files->table(plan.list), plan);
-  plan.annotations.beside_folders = beside.beside_folders;
-  if (options.strict) reject_skipped(plan.list);
-  stop_at_rejects(options, plan.list);
-  plan.listed = plan.list.inputs.size() + plan.list.rejects.size();
-  if (plan.list.inputs.empty())
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("none of the {} inputs can be used: {} {}", plan.listed,
-                            quoted_key(plan.list.rejects.front().key), plan.list.rejects.front().reason));
+}
+
+// What is stored of each image, and how many fit into a shard.
+void choose_samples(const Options& options, FurtherFolders& further, Plan& plan) {
   Options chosen = options;
   chosen.preprocess = plan.preprocess = choose_preprocess(options, plan.list);
   plan.per_shard = chosen.per_shard();
@@ -262,7 +253,10 @@ Plan make_plan(const Options& options) {
   const DatasetSpec spec = spec_of(chosen, plan);
   check_header_bytes(ShardWriterOptions(spec));
   plan.per_shard = fitting_per_shard(options, plan, spec);
+}
 
+// Of names, rejects, labels and columns.
+std::uint64_t digest_of_names(const Plan& plan) {
   std::size_t text_bytes = 0;
   for (const Input& input : plan.list.inputs) text_bytes += input.path.size() + 1;
   std::string text;
@@ -276,8 +270,11 @@ Plan make_plan(const Options& options) {
   for (const std::string& name : plan.labels.classes) text += name + '\0';
   for (const auto& header : plan.list.archive_headers) text += to_hex(xxh3(header));
   for (const ColumnTable& column : plan.columns) text += to_hex(column.digest());
-  const std::uint64_t names = xxh3(text) ^ (xxh3(plan.labels.rows) * 0x9E3779B97F4A7C15U);
-  plan.names_digest = to_hex(names);
+  return xxh3(text) ^ (xxh3(plan.labels.rows) * 0x9E3779B97F4A7C15U);
+}
+
+// Looks up the sizes of all files. Their digest also has what servers say of them.
+std::uint64_t find_sizes(const Options& options, Plan& plan) {
   plan.sizes = sizes_of(plan.list, options.threads());
   Xxh3Stream sizes;
   for (const std::uint64_t size : plan.sizes) sizes.update(fmt::format("{}\n", size));
@@ -291,7 +288,44 @@ Plan make_plan(const Options& options) {
     for (std::size_t i = 0; i < field.paths.size(); ++i)
       sizes.update(fmt::format("{}\n{}\n", field.paths[i], field.sizes[i]));
   }
-  plan.source_digest = to_hex(names ^ (sizes.digest() * 0xC2B2AE3D27D4EB4FU));
+  return sizes.digest();
+}
+
+}  // namespace
+
+Plan make_plan(const Options& options) {
+  options.check();
+  refuse_out_inside_images(options);
+  Plan plan;
+  scan_inputs(options, plan);
+  std::optional<CocoAnnotations> annotations;
+  if (!options.coco.empty()) {
+    annotations.emplace(options);
+    annotations->choose(plan.list);
+  }
+  std::optional<LabelFiles> label_files;
+  if (!options.yolo.empty() || !options.voc.empty()) {
+    label_files.emplace(options);
+    label_files->choose(plan.list);
+  }
+  FurtherFolders further(options);
+  further.choose(plan.list);
+  AnnotationCounts beside;
+  find_labels(options, plan, beside);
+  if (annotations) add_annotations(annotations->table(plan.list), plan);
+  if (label_files) add_annotations(label_files->table(plan.list), plan);
+  plan.annotations.beside_folders = beside.beside_folders;
+  if (options.strict) reject_skipped(plan.list);
+  stop_at_rejects(options, plan.list);
+  plan.listed = plan.list.inputs.size() + plan.list.rejects.size();
+  if (plan.list.inputs.empty())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("none of the {} inputs can be used: {} {}", plan.listed,
+                            quoted_key(plan.list.rejects.front().key), plan.list.rejects.front().reason));
+  choose_samples(options, further, plan);
+  const std::uint64_t names = digest_of_names(plan);
+  plan.names_digest = to_hex(names);
+  plan.source_digest = to_hex(names ^ (find_sizes(options, plan) * 0xC2B2AE3D27D4EB4FU));
   return plan;
 }
 

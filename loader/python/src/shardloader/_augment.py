@@ -52,6 +52,10 @@ def _or(value: Any, otherwise: Any) -> Any:
     return otherwise if value is None else value
 
 
+def _number_or_numbers(name: str, value: Any) -> Any:
+    return value if value is None or isinstance(value, (int, float)) else _check.numbers(name, value)
+
+
 def _check_pairs(**of: tuple[Any, dict[str, Any]]) -> None:
     """What belongs to an operation is not given without it."""
     for name, (value, further) in of.items():
@@ -324,6 +328,32 @@ class ops:
         return Operation("three_augment", {"p": p})
 
 
+def _of_policy(policy: str) -> Operation:
+    if policy not in ("rand_augment", "trivial_augment", "auto_augment", "aug_mix", "three_augment"):
+        raise InvalidArgumentError(
+            f'policy is {policy!r}; expected "rand_augment", "trivial_augment", "auto_augment", '
+            '"aug_mix" or "three_augment"'
+        )
+    made: Operation = getattr(ops, policy)()
+    return made
+
+
+def _jitter(spans: Sequence[Span], p: float) -> Operation:
+    if not isinstance(spans, (list, tuple)) or not 1 <= len(spans) <= 4:
+        _check.refuse("color_jitter", spans, "one to four: brightness, contrast, saturation, hue")
+    return ops.color_jitter(*spans, p=p)
+
+
+def _solarize(threshold: float, p: float) -> Operation:
+    if not isinstance(threshold, (int, float)) or isinstance(threshold, bool) or 0 < threshold < 1:
+        _check.refuse(
+            "solarize",
+            threshold,
+            "a threshold of bytes, 1 to 255 (or 0, which inverts all); for a probability give 128 and solarize_p",
+        )
+    return ops.solarize(threshold, p=p)
+
+
 class MixPairs(NamedTuple):
     """Mixup and cutmix of neighbours in the global batch: rows 0 and 1, 2 and 3, ...
 
@@ -426,27 +456,16 @@ class Augment:
                 "flip": flip,
                 "dtype": dtype,
                 "layout": layout,
-                "mean": mean
-                if mean is None or isinstance(mean, (int, float))
-                else _check.numbers("mean", mean),
-                "std": std if std is None or isinstance(std, (int, float)) else _check.numbers("std", std),
+                "mean": _number_or_numbers("mean", mean),
+                "std": _number_or_numbers("std", std),
             }.items()
             if value is not None
         }
         all_of: list[Operation] = []
         if policy is not None:
-            if policy not in ("rand_augment", "trivial_augment", "auto_augment", "aug_mix", "three_augment"):
-                raise InvalidArgumentError(
-                    f'policy is {policy!r}; expected "rand_augment", "trivial_augment", "auto_augment", '
-                    '"aug_mix" or "three_augment"'
-                )
-            all_of.append(getattr(make, policy)())
+            all_of.append(_of_policy(policy))
         if color_jitter is not None:
-            if not isinstance(color_jitter, (list, tuple)) or not 1 <= len(color_jitter) <= 4:
-                _check.refuse(
-                    "color_jitter", color_jitter, "one to four: brightness, contrast, saturation, hue"
-                )
-            all_of.append(make.color_jitter(*color_jitter, p=_or(color_jitter_p, 1)))
+            all_of.append(_jitter(color_jitter, _or(color_jitter_p, 1)))
         vertical = (0.5 if vertical_flip else 0) if isinstance(vertical_flip, bool) else vertical_flip
         for name, p in (
             ("grayscale", grayscale),
@@ -464,14 +483,7 @@ class Augment:
                 )
             )
         if solarize is not None:
-            if not isinstance(solarize, (int, float)) or isinstance(solarize, bool) or 0 < solarize < 1:
-                _check.refuse(
-                    "solarize",
-                    solarize,
-                    "a threshold of bytes, 1 to 255 (or 0, which inverts all); "
-                    "for a probability give 128 and solarize_p",
-                )
-            all_of.append(make.solarize(solarize, p=_or(solarize_p, 1)))
+            all_of.append(_solarize(solarize, _or(solarize_p, 1)))
         if isinstance(ops, Operation) or not isinstance(ops, Iterable):
             raise InvalidArgumentError(f"ops is {ops!r}; expected a list of operations")
         all_of.extend(ops)
