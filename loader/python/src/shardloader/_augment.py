@@ -349,7 +349,8 @@ def _solarize(threshold: float, p: float) -> Operation:
         _check.refuse(
             "solarize",
             threshold,
-            "a threshold of bytes, 1 to 255 (or 0, which inverts all); for a probability give 128 and solarize_p",
+            "a threshold of bytes, 1 to 255 (or 0, which inverts all); "
+            "for a probability give 128 and solarize_p",
         )
     return ops.solarize(threshold, p=p)
 
