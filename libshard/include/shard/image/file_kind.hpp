@@ -17,9 +17,9 @@ struct FileKind {
   enum class Class : std::uint8_t {
     // Not recognised; may be an image whose first bytes are damaged.
     unknown,
-    // JPEG, PNG, WebP, TIFF or GIF: this library decodes it.
+    // This library decodes it (decodable_formats()).
     decodable,
-    // A picture in another format: HEIC, BMP, SVG, camera raw, ...
+    // A picture in another format, or one whose library this build lacks: SVG, camera raw, ...
     image,
     // Recognised, but not a picture: text, PDF, video, archive, ...
     other,
@@ -28,6 +28,10 @@ struct FileKind {
   // With its article: "a HEIC image", "an HTML page"; "an unknown kind of file". Points to static memory.
   std::string_view name = "an unknown kind of file";
 };
+
+// Whether files with this extension (in lower case, without the dot) are images, decodable or not. What is
+// decoded is decided by the content.
+bool is_image_extension(std::string_view extension) noexcept;
 
 // `first_bytes` may be empty (then the kind is unknown) or the whole file. Nothing outside of it is read.
 // Thread safe.

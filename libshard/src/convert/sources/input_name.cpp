@@ -26,12 +26,6 @@ constexpr std::array<std::string_view, 15> kLitter{
     "$recycle.bin",      "thumbs.db",   "ehthumbs.db", "icon\r",    "lost+found", "system volume information",
     "ehthumbs_vista.db", "desktop.ini", "__pycache__"};
 
-// In lower case. What is decoded is decided by the content: JPEG 2000, QOI, SVG, and formats whose library a
-// build lacks, become rejects that name the format.
-constexpr std::array<std::string_view, 24> kImageExtensions{
-    "jpg",  "jpeg", "jpe", "jfif", "png", "apng", "webp", "tif", "tiff", "gif", "bmp", "dib",
-    "heic", "heif", "hif", "avif", "jp2", "j2k",  "jpx",  "jpf", "jpc",  "jxl", "qoi", "svg"};
-
 // Changes ASCII letters only, in every locale.
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -88,8 +82,7 @@ bool has_image_name(std::string_view name) {
   constexpr std::size_t kLongest = 4;
   const std::size_t dot = name.rfind('.');
   if (dot == std::string_view::npos || name.size() - dot - 1 > kLongest) return false;
-  const std::string extension = lower(name.substr(dot + 1));
-  return std::find(kImageExtensions.begin(), kImageExtensions.end(), extension) != kImageExtensions.end();
+  return image::is_image_extension(lower(name.substr(dot + 1)));
 }
 
 bool has_image_content(std::span<const std::byte> begin) noexcept {

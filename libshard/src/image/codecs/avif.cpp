@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "image/codecs/avif_grid.hpp"
-#include "image/codecs/optional_formats.hpp"
+#include "image/codecs/image_formats.hpp"
 #include "image/pixels/decode_memory.hpp"
 #include "image/pixels/limits.hpp"
 #include "shard/error.hpp"

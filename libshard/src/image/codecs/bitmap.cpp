@@ -13,7 +13,7 @@
 
 #include "base/bytes.hpp"
 #include "base/files/file_io.hpp"
-#include "image/codecs/optional_formats.hpp"
+#include "image/codecs/image_formats.hpp"
 #include "image/pixels/decode_memory.hpp"
 #include "image/pixels/limits.hpp"
 #include "shard/error.hpp"

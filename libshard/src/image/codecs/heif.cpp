@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/bytes.hpp"
-#include "image/codecs/optional_formats.hpp"
+#include "image/codecs/image_formats.hpp"
 #include "image/pixels/decode_memory.hpp"
 #include "image/pixels/limits.hpp"
 #include "shard/error.hpp"

@@ -11,12 +11,15 @@
 #include "image/codecs/jpeg_scan.hpp"
 #include "image/metadata/orientation.hpp"
 #include "image/pixels/cmyk.hpp"
+#include "image/pixels/decode_memory.hpp"
 #include "image/pixels/limits.hpp"
 #include "image/pixels/pixel_buffer.hpp"
 #include "shard/error.hpp"
 
 namespace shard::image {
 namespace {
+
+constexpr std::uint32_t kRowsBetweenPolls = 64;
 
 // Progressive files of cameras and encoders have about 10 scans. A file with thousands would only take time,
 // because each scan is a pass over the whole image.
@@ -322,6 +325,29 @@ void JpegReader::finish() {
 }
 
 const WarningSet& JpegReader::warnings() const noexcept { return impl_->warnings; }
+
+ImageInfo read_jpeg_info(std::span<const std::byte> file, std::uint64_t max_pixels) {
+  DecodeOptions options;
+  options.max_pixels = max_pixels;
+  JpegReader reader;
+  const JpegHeader& header = reader.open(file, options);
+  return {Format::jpeg, header.stored_width, header.stored_height, header.orientation};
+}
+
+StoredImage decode_jpeg(JpegReader& reader, std::span<const std::byte> file, const DecodeOptions& options,
+                        PixelBuffer& pixels) {
+  const JpegHeader header = reader.open(file, options);
+  auto share = take_memory(
+      options, reader.memory_bytes() + rgb_bytes(header.width, header.height, header.orientation));
+  const std::size_t stride = std::size_t{header.width} * 3;
+  std::uint8_t* out = pixels.reserve(stride * header.height);
+  reader.start(Box{0, 0, header.width, header.height});
+  for (std::uint32_t row = 0; row < header.height;)
+    row += reader.read_rows(out + row * stride, stride, kRowsBetweenPolls);
+  reader.finish();
+  return {
+      {out, header.width, header.height, stride}, header.orientation, std::move(share), reader.warnings()};
+}
 
 std::string jpeg_version() {
 #define SHARD_TEXT_OF(x) #x

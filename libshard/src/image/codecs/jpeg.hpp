@@ -16,6 +16,8 @@
 #include <span>
 #include <string>
 
+#include "image/pixels/pixel_buffer.hpp"
+#include "image/pixels/stored_image.hpp"
 #include "shard/image/decode.hpp"
 #include "shard/image/preprocess.hpp"
 
@@ -68,6 +70,12 @@ class JpegReader {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// Errors: those of JpegReader::open().
+ImageInfo read_jpeg_info(std::span<const std::byte> file, std::uint64_t max_pixels);
+// The whole image, into `pixels`. Errors: those of JpegReader.
+StoredImage decode_jpeg(JpegReader& reader, std::span<const std::byte> file, const DecodeOptions& options,
+                        PixelBuffer& pixels);
 
 // "libjpeg-turbo 2.1.5"
 std::string jpeg_version();

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "image/codecs/optional_formats.hpp"
+#include "image/codecs/image_formats.hpp"
 #include "image/pixels/decode_memory.hpp"
 #include "image/pixels/limits.hpp"
 #include "shard/error.hpp"

@@ -390,6 +390,12 @@ WarningSet PngReader::warnings() const noexcept {
   return impl_->expander ? impl_->expander->warnings() : WarningSet{};
 }
 
+ImageInfo read_png_info(std::span<const std::byte> file, std::uint64_t max_pixels) {
+  DecodeOptions options;
+  options.max_pixels = max_pixels;
+  return PngReader(file, options).info();
+}
+
 StoredImage decode_png(std::span<const std::byte> file, const DecodeOptions& options, PixelBuffer& pixels) {
   PngReader reader(file, options);
   const ImageInfo& info = reader.info();

@@ -47,6 +47,8 @@ class PngReader {
   std::unique_ptr<Impl> impl_;
 };
 
+// Errors: those of PngReader.
+ImageInfo read_png_info(std::span<const std::byte> file, std::uint64_t max_pixels);
 StoredImage decode_png(std::span<const std::byte> file, const DecodeOptions& options, PixelBuffer& pixels);
 
 // What wide images (shard/image/wide.hpp) have of a PNG file: one or three channels without alpha,

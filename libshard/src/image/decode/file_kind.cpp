@@ -6,7 +6,7 @@
 #include <array>
 
 #include "base/bytes.hpp"
-#include "image/codecs/optional_formats.hpp"
+#include "image/codecs/image_formats.hpp"
 #include "image/metadata/media_brand.hpp"
 #include "shard/image/decode.hpp"
 
@@ -76,6 +76,9 @@ constexpr std::array kMagics{
           {Class::other, "a Git LFS pointer instead of the file (run 'git lfs pull')"}},
 };
 
+// Of images in formats that are not decoded: JPEG 2000, QOI, SVG.
+constexpr std::string_view kOtherExtensions = "jp2 j2k jpx jpf jpc qoi svg";
+
 bool matches(std::string_view text, std::size_t offset, std::string_view magic) noexcept {
   return text.size() >= offset && text.substr(offset).starts_with(magic);
 }
@@ -98,9 +101,6 @@ FileKind kind_of_media(MediaBrand brand) noexcept {
 }
 
 bool is_space(char c) noexcept { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
-
-// What this build cannot decode is an image all the same.
-Class optional(Format format) noexcept { return is_built_in(format) ? Class::decodable : Class::image; }
 
 bool is_portable_map(std::string_view text) noexcept {
   if (text.size() < 3 || text[0] != 'P') return false;
@@ -152,31 +152,26 @@ FileKind kind_of_riff(std::string_view text) noexcept {
 
 }  // namespace
 
+bool is_image_extension(std::string_view extension) noexcept {
+  const auto is_among = [&](std::string_view words) {
+    for (std::size_t at = 0; at < words.size();) {
+      const std::size_t end = std::min(words.find(' ', at), words.size());
+      if (words.substr(at, end - at) == extension) return true;
+      at = end + 1;
+    }
+    return false;
+  };
+  return is_among(kOtherExtensions) ||
+         std::any_of(image_formats().begin(), image_formats().end(),
+                     [&](const ImageFormat& each) { return is_among(each.extensions); });
+}
+
 FileKind recognize_file(std::span<const std::byte> first_bytes) noexcept {
-  switch (detect_format(first_bytes)) {
-    case Format::jpeg:
-      return {Class::decodable, "a JPEG image"};
-    case Format::png:
-      return {Class::decodable, "a PNG image"};
-    case Format::webp:
-      return {Class::decodable, "a WebP image"};
-    case Format::tiff:
-      return {Class::decodable, "a TIFF image"};
-    case Format::gif:
-      return {Class::decodable, "a GIF image"};
-    case Format::bmp:
-      return {optional(Format::bmp), "a BMP image"};
-    case Format::pnm:
-      return {optional(Format::pnm), "a Netpbm image"};
-    case Format::avif:
-      return {optional(Format::avif), "an AVIF image"};
-    case Format::heic:
-      return {optional(Format::heic),
-              media_brand(as_text(first_bytes)) == MediaBrand::heif ? "a HEIF image" : "a HEIC image"};
-    case Format::jxl:
-      return {optional(Format::jxl), "a JPEG XL image"};
-    case Format::unknown:
-      break;
+  if (const ImageFormat* const found = find_format(detect_format(first_bytes))) {
+    // What this build cannot decode is an image all the same.
+    const Class group = found->decode != nullptr ? Class::decodable : Class::image;
+    const bool heif = media_brand(as_text(first_bytes)) == MediaBrand::heif;
+    return {group, heif ? "a HEIF image" : found->kind};
   }
   const std::string_view text(reinterpret_cast<const char*>(first_bytes.data()),
                               std::min(first_bytes.size(), kFileKindBytes));
@@ -195,10 +190,11 @@ FileKind recognize_file(std::span<const std::byte> first_bytes) noexcept {
 std::string why_not_decodable(std::span<const std::byte> first_bytes) {
   if (first_bytes.empty()) return "the file is empty";
   const FileKind kind = recognize_file(first_bytes);
-  const Format format = detect_format(first_bytes);
-  if (!is_built_in(format))
-    return fmt::format("is {}, and this build reads none: build with {}, or convert it to PNG or JPEG first",
-                       kind.name, optional_package(format));
+  const ImageFormat* const format = find_format(detect_format(first_bytes));
+  if (format != nullptr && format->decode == nullptr)
+    return fmt::format(
+        "is {}, and this build reads none: build with {} (Debian: {}), or convert it to PNG or JPEG first",
+        kind.name, format->library, format->package);
   switch (kind.group) {
     case Class::image:
       return fmt::format("is {}; convert it to PNG or JPEG first", kind.name);

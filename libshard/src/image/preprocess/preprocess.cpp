@@ -209,33 +209,24 @@ WarningSet Preprocessor::Impl::run_file(Decoder& decoder, std::span<const std::b
   }
   // Coefficients of a turned image are not those of the stored one turned: it is decoded whole and set
   // upright first.
-  switch (decode.page == 0 ? detect_format(file) : Format::unknown) {  // pages: decode() knows them
-    case Format::jpeg: {
-      const JpegHeader& header = jpeg.open(file, decode);
-      if (header.orientation != 1) break;
+  const Format format =
+      decode.page == 0 ? detect_format(file) : Format::unknown;  // pages: decode() knows them
+  if (format == Format::jpeg) {
+    const JpegHeader& header = jpeg.open(file, decode);
+    if (header.orientation == 1) {
       const Size size{header.width, header.height};
       const MemoryBudget::Share share = take_memory(decode, jpeg.memory_bytes());
       const AtEnd free_memory([&] { jpeg.close(); });  // before the share is given back
       into_sample(out, [&](RowSink& sink) { resize(jpeg, size, sink); });
       return jpeg.warnings();
     }
-    case Format::png: {
-      PngReader reader(file, decode);
-      if (reader.info().orientation != 1 || !reader.comes_by_rows()) break;
+  } else if (format == Format::png) {
+    PngReader reader(file, decode);
+    if (reader.info().orientation == 1 && reader.comes_by_rows()) {
       const MemoryBudget::Share share = take_memory(decode, reader.memory_bytes());
       into_sample(out, [&](RowSink& sink) { resize(reader, sink); });
       return reader.warnings();
     }
-    case Format::webp:
-    case Format::tiff:
-    case Format::gif:
-    case Format::bmp:
-    case Format::pnm:
-    case Format::avif:
-    case Format::heic:
-    case Format::jxl:
-    case Format::unknown:
-      break;
   }
   const AtEnd free_memory([&] {
     if (decode.memory != nullptr) decoder.release();
