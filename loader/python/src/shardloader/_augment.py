@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _check, _core
+from ._declare import taken, with_signature
 from ._errors import InvalidArgumentError
 from ._numpy import np
+from ._view_options import Size, ViewOptions
 
-Size = Union[int, "tuple[int, int]"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 Span = Union[float, "Sequence[float]"]
 Fill = Union[None, float, "Sequence[float]"]
 
@@ -396,16 +400,6 @@ class Augment:
     def __init__(
         self,
         *,
-        center_crop: Size | None = None,
-        random_crop: Size | None = None,
-        random_resized_crop: Size | None = None,
-        scale: tuple[float, float] | None = None,
-        ratio: tuple[float, float] | None = None,
-        flip: None | bool | float = None,
-        dtype: Any = None,
-        layout: str | None = None,
-        mean: Span | None = None,
-        std: Span | None = None,
         policy: str | None = None,
         color_jitter: Sequence[Span] | None = None,
         color_jitter_p: float | None = None,
@@ -421,6 +415,7 @@ class Augment:
         solarize_p: float | None = None,
         ops: Iterable[Operation] = (),
         erasing: float = 0,
+        **view: Unpack[ViewOptions],
     ) -> None:
         make = globals()["ops"]
         _check_pairs(
@@ -438,30 +433,11 @@ class Augment:
             invert=invert,
             erasing=erasing,
         )
-        for name, size in (
-            ("center_crop", center_crop),
-            ("random_crop", random_crop),
-            ("random_resized_crop", random_resized_crop),
-        ):
-            if size is not None:
-                _check.size(name, size)
+        given = taken("Augment()", view, ViewOptions)
+        for name in ("mean", "std"):
+            given[name] = _number_or_numbers(name, given[name])
         #: What the Loader's options of the same names become.
-        self.geometry: dict[str, Any] = {
-            name: value
-            for name, value in {
-                "center_crop": center_crop,
-                "random_crop": random_crop,
-                "random_resized_crop": random_resized_crop,
-                "scale": scale,
-                "ratio": ratio,
-                "flip": flip,
-                "dtype": dtype,
-                "layout": layout,
-                "mean": _number_or_numbers("mean", mean),
-                "std": _number_or_numbers("std", std),
-            }.items()
-            if value is not None
-        }
+        self.geometry: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         all_of: list[Operation] = []
         if policy is not None:
             all_of.append(_of_policy(policy))
@@ -609,3 +585,6 @@ class Augment:
             self._core(), pixels.tobytes(), pixels.shape, *_key(seed, epoch, sample, view)
         )
         return np.frombuffer(done, np.uint8).reshape(pixels.shape).copy()
+
+
+with_signature(Augment.__init__, ViewOptions)

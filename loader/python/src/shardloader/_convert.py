@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _core, _notes, _words
-from ._convert_options import ConvertOptions, Path, for_library, with_signature
+from ._convert_options import ConvertOptions, Path, for_library
+from ._declare import with_signature
 from ._errors import ShardError
 
 if TYPE_CHECKING:

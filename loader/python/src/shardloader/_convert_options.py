@@ -3,13 +3,13 @@ its value. What they mean is in convert()'s docstring."""
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, TypedDict, Union, get_args, get_type_hints
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, TypedDict, Union
 
 from . import _check
 from ._arrays import DTYPES, dtype_name
+from ._declare import taken
 from ._errors import InvalidArgumentError
 from ._fields import column_text
 
@@ -95,7 +95,7 @@ def class_names(name: str, value: Any) -> dict[str, Any]:
 class SampleOptions(TypedDict, total=False):
     """What a sample is and how it is stored: of convert() and Writer. None leaves a part as it is."""
 
-    preset: Annotated[str, _word]
+    preset: Annotated[str, _word, "eval"]
     resize: Annotated[int | None, _whole_word]
     crop: Annotated[Size | str | None, _size]
     squash: Annotated[tuple[int, int] | None, _both_sides]
@@ -114,15 +114,15 @@ class SampleOptions(TypedDict, total=False):
     on_error: Annotated[str | None, _word]
     on_warning: Annotated[str | None, _word]
     max_pixels: Annotated[int | None, _whole]
-    fast_decode: Annotated[bool, _flag]
-    overwrite: Annotated[bool, _flag]
+    fast_decode: Annotated[bool, _flag, False]
+    overwrite: Annotated[bool, _flag, False]
     jobs: Annotated[int | None, _whole]
 
 
 class ConvertOptions(SampleOptions, total=False):
     """Which images, their labels, and how the conversion runs: of convert() alone."""
 
-    pages: Annotated[bool, _flag]
+    pages: Annotated[bool, _flag, False]
     labels: Annotated[Path | None, _check.path]
     columns: Annotated[Mapping[str, Any] | None, _columns]
     coco: Annotated[Path | None, _check.path]
@@ -139,38 +139,13 @@ class ConvertOptions(SampleOptions, total=False):
     unlisted: Annotated[str | None, _word]
     array_layout: Annotated[str | None, _word]
     root: Annotated[Path | None, _check.path]
-    strict: Annotated[bool, _flag]
-    refresh: Annotated[bool, _flag]
-    append: Annotated[bool, _flag]
+    strict: Annotated[bool, _flag, False]
+    refresh: Annotated[bool, _flag, False]
+    append: Annotated[bool, _flag, False]
     rank: Annotated[int | None, _whole]
     world_size: Annotated[int | None, _whole]
-    claim: Annotated[bool, _flag]
+    claim: Annotated[bool, _flag, False]
     work: Annotated[Path | None, _check.path]
-
-
-_DEFAULTS: dict[str, Any] = {"preset": "eval"}
-
-
-def _declared(options: type) -> dict[str, tuple[Any, Callable[[str, Any], Any]]]:
-    """(type, how the library takes it) of each option, by name."""
-    hints = get_type_hints(options, include_extras=True)
-    return {name: (get_args(hint)[0], get_args(hint)[1]) for name, hint in hints.items()}
-
-
-def with_signature(function: Any, options: type) -> None:
-    """help() and editors show the options as the keywords that they are."""
-    signature = inspect.signature(function)
-    known = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
-    further = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=_DEFAULTS.get(name, False if takes is _flag else None),
-            annotation=kind,
-        )
-        for name, (kind, takes) in _declared(options).items()
-    ]
-    function.__signature__ = signature.replace(parameters=known + further)
 
 
 def for_library(who: str, images: Any, out: Any, given: Mapping[str, Any], options: type) -> dict[str, Any]:
@@ -182,19 +157,11 @@ def for_library(who: str, images: Any, out: Any, given: Mapping[str, Any], optio
             "images is '-': a list on standard input is for the program; write it to a file, '@FILE'"
         )
     wanted: dict[str, Any] = {"images": source, "out": _check.path("out", out)}
-    declared = _declared(options)
-    for name, value in {**_DEFAULTS, **given}.items():
-        if name not in declared:
-            raise TypeError(
-                f"{who} got an unexpected keyword argument {name!r}; expected {', '.join(declared)}"
-            )
-        if value is None:
-            continue
-        taken = declared[name][1](name, value)
-        if name == "classes":
-            wanted.update(taken)
-        elif taken is not None:
-            wanted[name] = taken
+    for name, value in taken(who, given, options).items():
+        if name == "classes" and value is not None:
+            wanted.update(value)
+        elif value is not None:
+            wanted[name] = value
     if ("rank" in wanted) != ("world_size" in wanted):
         raise InvalidArgumentError("rank and world_size go together")
     return wanted

@@ -7,18 +7,19 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _check, _core
 from ._arrays import Torch, framework_of
 from ._augment import Augment, MixPairs
 from ._batch import Batch, ordinal_of
 from ._dataset import Dataset, Mix
+from ._declare import declared, taken, with_signature
 from ._engine import Engine
 from ._errors import InvalidArgumentError
 from ._fields import _LONG
 from ._loader_options import (
-    Size,
+    LoaderOptions,
     check_given_once,
     mean_and_std,
     options_of_mix,
@@ -31,6 +32,10 @@ from ._loader_options import (
 from ._progress import Progress, Reporter
 from ._targets import Geometry, Target, geometry_of
 from ._targets import options_of as target_options
+from ._view_options import ViewOptions
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 #: This build has the CUDA device.
 has_cuda: bool = _core.has_cuda
@@ -239,45 +244,18 @@ class Loader:
         weights: Any = None,
         replacement: bool | None = None,
         samples_per_epoch: int | None = None,
-        repeated_augmentation: int = 1,
-        seed: int = 0,
         window_shards: int | None = None,
-        partition: str = "global",
         tail: str | None = None,
         drop_last: bool | None = None,
         rank: int | None = None,
         world_size: int | None = None,
-        center_crop: Size | None = None,
-        random_crop: Size | None = None,
-        random_resized_crop: Size | None = None,
-        scale: tuple[float, float] | None = None,
-        ratio: tuple[float, float] | None = None,
-        flip: None | bool | float = None,
         augment: Augment | None = None,
         views: Sequence[Augment] = (),
         mix: MixPairs | None = None,
         fields: Mapping[str, Target] | Sequence[str] | None = None,
         as_stored: Sequence[str] = (),
-        correspondence: bool = False,
-        dtype: Any = None,
-        layout: str | None = None,
-        mean: tuple[float, ...] | None = None,
-        std: tuple[float, ...] | None = None,
-        transport: str = "auto",
-        prefetch: int = 4,
-        threads: int = 0,
-        verify: str = "never",
-        registered_bytes: int | None = None,
-        pinned_bytes: int | None = None,
-        resident_bytes: int | None = None,
-        readahead_bytes: int | None = None,
-        cache: str | os.PathLike[str] | None = None,
-        cache_bytes: int | None = None,
-        transit: str | os.PathLike[str] | None = None,
-        transit_bytes: int | None = None,
         progress: bool | Callable[[Progress], None] = False,
-        max_rows: Mapping[str, int] | None = None,
-        flat: Sequence[str] = (),
+        **options: Unpack[LoaderOptions],
     ) -> None:
         mixed = data if isinstance(data, Mix) else None
         self.data = (
@@ -289,70 +267,31 @@ class Loader:
             raise InvalidArgumentError("rank and world_size go together")
         if window_shards is not None and not shuffle:
             raise InvalidArgumentError("window_shards is a kind of shuffle, but shuffle is False")
-        geometry = {
-            "center_crop": center_crop,
-            "random_crop": random_crop,
-            "random_resized_crop": random_resized_crop,
-            "scale": scale,
-            "ratio": ratio,
-        }
-        check_given_once(
-            {**geometry, "flip": flip, "dtype": dtype, "layout": layout, "mean": mean, "std": std},
-            augment,
-            views,
-        )
-        mean, std = mean_and_std(self.data, mean, std)
+        passed = taken("Loader()", options, LoaderOptions)
+        of_view = {name: passed.pop(name) for name in declared(ViewOptions)}
+        check_given_once(of_view, augment, views)
+        of_view["mean"], of_view["std"] = mean_and_std(self.data, of_view["mean"], of_view["std"])
         ordinal = ordinal_of(device)
         arrays = framework_of(framework, ordinal)
-        self._own = {
-            **geometry,
-            "flip": flip,
-            "dtype": dtype,
-            "layout": layout,
-            "mean": mean,
-            "std": std,
-            "data": self.data,
-        }
-        options = {
+        self._own = {**of_view, "data": self.data}
+        wanted = {
+            **passed,
             "batch_size": batch_size,
             "order": "windowed" if window_shards is not None else "shuffle" if shuffle else "sequential",
-            "seed": seed,
             "window_shards": window_shards,
-            "partition": partition,
             "tail": tail_of(tail, drop_last),
             "sampling": sampling_of(self.data, mixed, sampling, weights, replacement),
             "samples_per_epoch": samples_of_epoch(samples_per_epoch),
-            "repeated_augmentation": repeated_augmentation,
             **options_of_views(self._own, augment, views),
             "unnamed_layout": unnamed_layout(arrays),
             "mix": None if mix is None else options_of_mix(mix),
             **target_options(fields or {}, self.data, "nchw" if isinstance(arrays, Torch) else "", as_stored),
-            "correspondence": bool(correspondence),
-            "transport": transport,
-            "prefetch": prefetch,
-            "threads": threads,
-            "verify": verify,
-            "registered_bytes": registered_bytes,
-            "pinned_bytes": pinned_bytes,
-            "resident_bytes": resident_bytes,
-            "readahead_bytes": readahead_bytes,
-            "cache": None if cache is None else os.path.abspath(_check.path("cache", cache)),
-            "cache_bytes": cache_bytes,
-            "transit": None if transit is None else os.path.abspath(_check.path("transit", transit)),
-            "transit_bytes": transit_bytes,
-            "max_rows": dict(max_rows) if isinstance(max_rows, Mapping) else max_rows,
-            "flat": _check.names("flat", flat),
         }
         given = None if rank is None or world_size is None else (rank, world_size)
-        self._engine = Engine(self.data, ordinal, options, arrays, given)
+        self._engine = Engine(self.data, ordinal, wanted, arrays, given)
         if progress:
-            shards = max(
-                1,
-                -(
-                    -len(self.data.info["shards"])
-                    // (self._engine.settled()[1] if partition == "by_shard" else 1)
-                ),
-            )
+            ranks = self._engine.settled()[1] if passed["partition"] == "by_shard" else 1
+            shards = max(1, -(-len(self.data.info["shards"]) // ranks))
             share = shards / max(1, len(self.data.info["shards"]))
             self._engine.reporter = Reporter(progress, shards, round(share * self.data.info["size_bytes"]))
         #: "cpu" or "cuda:N".
@@ -360,8 +299,8 @@ class Loader:
         #: Samples per batch of this rank.
         self.batch_size = batch_size
         #: True if the last, incomplete batch is left out.
-        self.drop_last = options["tail"] == "drop"
-        self._sequential = options["order"] == "sequential" and options["sampling"] is None
+        self.drop_last = wanted["tail"] == "drop"
+        self._sequential = wanted["order"] == "sequential" and wanted["sampling"] is None
         self._describe()
 
     def __len__(self) -> int:
@@ -533,3 +472,6 @@ class Loader:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+with_signature(Loader.__init__, LoaderOptions)

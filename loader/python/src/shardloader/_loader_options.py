@@ -2,17 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Union
+import os
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 from . import _check, _core
 from ._arrays import Framework, Torch, dtype_name
 from ._augment import Augment, MixPairs
 from ._dataset import Dataset, Mix
+from ._declare import as_it_is
 from ._errors import InvalidArgumentError
 from ._numpy import np
+from ._view_options import Size, ViewOptions
 
-Size = Union[int, "tuple[int, int]"]
+
+def _path(name: str, value: Any) -> str:
+    return os.path.abspath(_check.path(name, value))
+
+
+def _rows(name: str, value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _truth(name: str, value: Any) -> bool:
+    return bool(value)
+
+
+class LoaderOptions(ViewOptions, total=False):
+    """Options of a Loader that need nothing else of it. The C++ library checks those that are as they are."""
+
+    seed: Annotated[int, as_it_is, 0]
+    partition: Annotated[str, as_it_is, "global"]
+    repeated_augmentation: Annotated[int, as_it_is, 1]
+    correspondence: Annotated[bool, _truth, False]
+    transport: Annotated[str, as_it_is, "auto"]
+    prefetch: Annotated[int, as_it_is, 4]
+    threads: Annotated[int, as_it_is, 0]
+    verify: Annotated[str, as_it_is, "never"]
+    registered_bytes: Annotated[int | None, as_it_is]
+    pinned_bytes: Annotated[int | None, as_it_is]
+    resident_bytes: Annotated[int | None, as_it_is]
+    readahead_bytes: Annotated[int | None, as_it_is]
+    cache: Annotated[str | os.PathLike[str] | None, _path]
+    cache_bytes: Annotated[int | None, as_it_is]
+    transit: Annotated[str | os.PathLike[str] | None, _path]
+    transit_bytes: Annotated[int | None, as_it_is]
+    max_rows: Annotated[Mapping[str, int] | None, _rows]
+    flat: Annotated[Sequence[str], _check.names, ()]
 
 
 def _crop(choices: dict[str, Size | None]) -> dict[str, Any]:

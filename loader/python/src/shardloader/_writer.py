@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _check, _core, _notes, _words
 from ._convert import Conversion
-from ._convert_options import Path, SampleOptions, class_names, for_library, with_signature
+from ._convert_options import Path, SampleOptions, class_names, for_library
+from ._declare import with_signature
 from ._errors import InvalidArgumentError, ShardError
 from ._fields import _LONG, _SHORT, ImageField, Ragged, Text, _short_dtype
 from ._numpy import np
