@@ -38,7 +38,7 @@ ROOMS = {
     "docs/examples": ("examples", "base remote format image convert loader"),
     "tests": ("tests", "base remote format image convert loader loader/src cli shardctl bench"),
 }
-# The rooms inside a folder, from below: a room includes those of earlier rows and itself. "." is the folder itself.
+# The rooms inside a folder, from below: a room includes those of earlier rows and itself. "." is the folder.
 INNER = {
     "libshard/src/base": (".", "text digest system", "files"),
     "libshard/src/remote": ("cache http", "s3/credentials", "s3"),
