@@ -1,5 +1,5 @@
-// Reading mapped files that may shrink meanwhile (base/system/guarded_read.hpp), and copies that do not pollute the
-// cache.
+// Reading mapped files that may shrink meanwhile (base/system/guarded_read.hpp), and copies that do not
+// pollute the cache.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// The steps of a conversion that more than one kind of run takes (convert_to_folder.cpp, work_plan.cpp, writer.cpp).
+// The steps of a conversion that more than one kind of run takes (convert_to_folder.cpp, work_plan.cpp,
+// writer.cpp).
 #pragma once
 
 #include <cstdint>

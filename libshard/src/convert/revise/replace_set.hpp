@@ -7,8 +7,8 @@
 
 namespace shard::convert {
 
-// For an OUT that holds a data set or an unfinished conversion. A run that was stopped goes on where it was if
-// it is started with the same options and inputs. Errors: those of run().
+// For an OUT that holds a data set or an unfinished conversion. A run that was stopped goes on where it was
+// if it is started with the same options and inputs. Errors: those of run().
 Summary replace_dataset(const Plan& plan, const Options& options, const PlanRecord& record,
                         const Hooks& hooks);
 

@@ -15,7 +15,8 @@
 
 namespace shard::convert {
 
-// `given.out`: s3://BUCKET/PREFIX. Errors: those of run() and of uploads; invalid_argument (the store holds another data set or other shards there).
+// `given.out`: s3://BUCKET/PREFIX. Errors: those of run() and of uploads; invalid_argument (the store holds
+// another data set or other shards there).
 Summary run_to_store(const Options& given, const Hooks& hooks);
 
 }  // namespace shard::convert

@@ -1,5 +1,5 @@
-// The table of image formats: everything that lists them is made from it. A new format is a file beside this one
-// and a row in image_formats.cpp.
+// The table of image formats: everything that lists them is made from it. A new format is a file beside this
+// one and a row in image_formats.cpp.
 #pragma once
 
 #include <cstddef>
