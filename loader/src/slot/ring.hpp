@@ -91,8 +91,7 @@ class Ring {
   bool stopped_ = false;
   bool retired_ = false;
   std::exception_ptr failure_;
-  // Whether failure_ and spoiled_by_ are set. They are asked for with each batch, without the mutex: at
-  // 15,000 batches per second the consumer and the feeder wait for each other too often otherwise.
+  // Whether failure_ and spoiled_by_ are set: asked for with each batch, and therefore without the mutex.
   std::atomic<bool> failed_{false};
   std::atomic<bool> spoiled_{false};
   // Runs are counted by drain().
