@@ -17,34 +17,25 @@ def unpack(frame, channels, height, width):
     ends = 16 * frame[8 : 8 + 4 * strips].view("<u4").astype(int)
     x = np.zeros((strips, channels, height + 1, 33), int)  # with what stands before the first row and column
     residuals = np.zeros((strips, channels, 2 * pairs, 32), int)
-    begin, count = (8 + 4 * strips + 15) // 16 * 16, 2 * channels * pairs
-    for s, end in enumerate(ends):
+    first, count = (8 + 4 * strips + 15) // 16 * 16, 2 * channels * pairs
+    for s, (begin, end) in enumerate(zip([first, *ends], ends)):
         strip = frame[begin:end]
         x[s] = strip[:channels, None, None]
-        codes = (
-            np.stack([strip[4 : 4 + count] & 15, strip[4 : 4 + count] >> 4], 1).ravel().astype(int)
-        )  # [pair, channel, group]
+        codes = np.stack([strip[4 : 4 + count] & 15, strip[4 : 4 + count] >> 4], 1).ravel().astype(int)
         widths = codes - 8 * (codes > 8)
         biases = np.where(codes > 0, (1 << widths >> 1) - (codes > 8), 0)
         at = 4 + count + np.concatenate([[0], np.cumsum(2 * widths)])  # where each group begins, and the end
         assert begin + (at[-1] + 15) // 16 * 16 == end, "a strip does not end where its codes say"
         bits, values = np.unpackbits(strip, bitorder="little"), np.zeros((len(codes), 16), int)
         for w in range(1, 9):
-            groups = np.flatnonzero(widths == w)
-            values[groups] = bits[8 * at[groups, None, None] + np.arange(16 * w).reshape(16, w)] @ (
-                1 << np.arange(w)
-            )
+            g = np.flatnonzero(widths == w)
+            values[g] = bits[8 * at[g, None, None] + np.arange(16 * w).reshape(16, w)] @ (1 << np.arange(w))
         values = (values - biases[:, None]).reshape(pairs, channels, 4, 2, 8)
         residuals[s] = values.transpose(1, 0, 3, 2, 4).reshape(channels, 2 * pairs, 32)
-        begin = end
-    assert begin == len(frame), "the frame does not end where its last strip does"
+    assert ends[-1] == len(frame), "the frame does not end where its last strip does"
     for row in range(1, height + 1):
         for column in range(1, 33):
-            left, up, corner = (
-                x[:, :, row, column - 1],
-                x[:, :, row - 1, column],
-                x[:, :, row - 1, column - 1],
-            )
+            left, up, corner = (x[:, :, row - r, column - c] for r, c in ((0, 1), (1, 0), (1, 1)))
             predicted = left + up - np.clip(corner, np.minimum(left, up), np.maximum(left, up))
             x[:, :, row, column] = predicted + residuals[:, :, row - 1, column - 1] & 255
     planes = x[:, :, 1:, 1:].transpose(1, 2, 0, 3).reshape(channels, height, 32 * strips)[:, :, :width]
