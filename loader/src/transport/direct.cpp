@@ -12,6 +12,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/bytes.hpp"
 #include "base/system/stopwatch.hpp"
 #include "base/text/quote.hpp"
 #include "codec/sample_errors.hpp"
@@ -29,8 +30,6 @@ namespace {
 
 constexpr unsigned kMaxEntries = 512;  // requests that the kernel has at once; the others wait in their order
 constexpr unsigned kReadingThreads = 32;  // if io_uring is refused
-
-std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
 // Memory of compressed frames, read whole pages at a time.
 struct FreeBytes {

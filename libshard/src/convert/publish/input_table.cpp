@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using OnRow = std::function<bool(std::vector<std::string>&)>;
 
-bool read_csv(std::istream& in, const OnRow& on_row) {
+bool read_csv_rows(std::istream& in, const OnRow& on_row) {
   constexpr std::size_t kMaxFieldBytes = std::size_t{1} << 20U;
   std::streambuf& bytes = *in.rdbuf();
   constexpr int kEnd = std::char_traits<char>::eof();
@@ -88,7 +88,7 @@ std::string serialize_row(const InputRow& row) {
 bool read_csv(const fs::path& path, const OnRow& on_row) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return false;
-  const bool whole = read_csv(in, on_row);
+  const bool whole = read_csv_rows(in, on_row);
   if (in.bad()) throw Error(ErrorCode::io, fmt::format("reading {} failed", quoted(path)));
   return whole;
 }
@@ -117,7 +117,7 @@ bool read_input_rows(const fs::path& out, const PlanRecord* there,
     if (!receipt) continue;
     index = shard * there->samples_per_shard;
     std::istringstream rows(receipt->inputs);
-    whole = read_csv(rows, read_fields) && whole;
+    whole = read_csv_rows(rows, read_fields) && whole;
   }
   return whole;
 }

@@ -137,7 +137,7 @@ class Samples {
 // Up to the first shard that cannot be read, which is another failure.
 void check_inputs(const fs::path& folder, const DatasetInfo& info) {
   std::unordered_set<std::string> rejected;
-  read_table_rows(folder / kRejectsFile, [&](std::vector<std::string>& fields) {
+  read_csv(folder / kRejectsFile, [&](std::vector<std::string>& fields) {
     rejected.insert(std::move(fields.front()));
     return true;
   });
