@@ -236,7 +236,7 @@ TEST(Geometry, MatrixAndStepsMoveTheSamePoints) {
   TransformOptions options = with_views(TransportKind::staged).transform;
   options.operations.push_back(ops::Perspective{0.5, Interpolation::nearest, {}, 1});
   options.operations.push_back(ops::VerticalFlip{0.5});
-  options.operations.push_back(ops::QuarterTurns{});
+  options.operations.push_back(ops::Turns{});
   const DatasetInfo info(DatasetSpec{kImage, {}, {}, {}, {}, {}, {}});
   const TransformWork work = plan_transform(info, options);
   std::size_t seen = 0;

@@ -332,7 +332,8 @@ def main():
                 lambda v: ops.affine(
                     (v[0], v[0]),
                     scale=v[1],
-                    shear=(v[2][0], v[2][0], v[2][1], v[2][1]),
+                    shear_x=(v[2][0], v[2][0]),
+                    shear_y=(v[2][1], v[2][1]),
                     interpolation=mode,
                     fill=fill,
                 ),

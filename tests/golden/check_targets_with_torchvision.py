@@ -97,8 +97,9 @@ def pipeline(rng):
                 "scale": rng.uniform(0.5, 2),
                 "shear": (rng.uniform(-30, 30), rng.uniform(-30, 30)),
             }
+            along_x, along_y = of["shear"]
             made = ops.affine(
-                (of["degrees"],) * 2, (0.2, 0.2), of["scale"], (of["shear"][0],) * 2 + (of["shear"][1],) * 2
+                (of["degrees"],) * 2, (0.2, 0.2), of["scale"], (along_x, along_x), (along_y, along_y)
             )
         elif kind == "rotation":
             of = {"degrees": rng.choice([90, 180, 270, rng.uniform(-180, 180), rng.uniform(-180, 180)])}

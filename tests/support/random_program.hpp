@@ -1,7 +1,10 @@
 // Random operations, and pixels to apply them to.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "random_work.hpp"
@@ -11,74 +14,82 @@ namespace shard::testing {
 
 inline constexpr std::uint32_t kOperationKinds = std::variant_size_v<Operation>;
 
-// One of `kind`, with random parameters, that samples of this shape can have; they are 16 x 16 or larger.
-// Kinds that need 1 or 3 channels, or a square, become others where they are not possible.
+// Gives each parameter a random value: of all within its bounds, or where these are wide, within four times what
+// is shown of it or its default.
+class RandomParameters {
+ public:
+  explicit RandomParameters(Random& random) : random_(random) {}
+
+  template <class T>
+  void operator()(std::string_view, T& member, const ops::Limits& limits) {
+    set(member, limits);
+  }
+
+ private:
+  double number(double low, double high) const {
+    return low + (high - low) * random_.between(0, 1000) / 1000.0;
+  }
+  // What is drawn from.
+  Range bounds(const ops::Limits& limits, const Range& now) const {
+    const Range shown = limits.shown.value_or(now);
+    const double width = std::max({shown.high - shown.low, std::abs(shown.high), 1.0});
+    if (limits.high - limits.low <= 400) return {limits.low, limits.high};
+    return {std::max(limits.low, shown.low - 1.5 * width), std::min(limits.high, shown.high + 1.5 * width)};
+  }
+  void set(Range& member, const ops::Limits& limits) {
+    const Range from = bounds(limits, member);
+    member.low = number(from.low, from.high);
+    member.high = number(member.low, from.high);
+  }
+  void set(double& member, const ops::Limits& limits) {
+    const Range from = bounds(limits, {member, member});
+    member = number(from.low, from.high);
+  }
+  void set(std::uint32_t& member, const ops::Limits& limits) {
+    const auto now = static_cast<double>(member);
+    const Range from = bounds(limits, {now, now});
+    const auto low = static_cast<std::uint32_t>(from.low);
+    member = random_.between(low, static_cast<std::uint32_t>(from.high));
+    if (limits.odd) member |= 1U;
+  }
+  void set(bool& member, const ops::Limits&) { member = random_.coin(); }
+  void set(std::array<double, 2>& member, const ops::Limits& limits) {
+    for (double& one : member) set(one, limits);
+  }
+  void set(std::array<float, 4>& member, const ops::Limits&) { member = {7, 100.5F, 255, 0}; }
+  void set(std::array<std::uint32_t, 4>& member, const ops::Limits&) { member = {0, 1, 2, 3}; }
+  template <class T>
+  void set(std::optional<T>& member, const ops::Limits& limits) {
+    member.reset();
+    if (random_.coin()) set(member.emplace(), limits);
+  }
+  template <class T>
+  requires std::is_enum_v<T>
+  void set(T& member, const ops::Limits&) {
+    member = static_cast<T>(random_.between(0, static_cast<std::uint32_t>(words_of(T{}).size()) - 1));
+  }
+
+  Random& random_;
+};
+
+// One of `kind`, applied always, with random parameters that samples of this shape can have: others are drawn
+// until they can. Kinds that cannot have this shape become an inversion.
 inline Operation random_operation(Random& random, const SampleSpec& pixels, std::uint32_t kind) {
-  const auto real = [&](double low, double high) {
-    return low + (high - low) * random.between(0, 1000) / 1000.0;
-  };
-  const auto range = [&](double low, double high) {
-    const double a = real(low, high);
-    return Range{a, real(a, high)};
-  };
-  const Interpolation interpolation = random.coin() ? Interpolation::nearest : Interpolation::bilinear;
-  const Fill fill = random.coin() ? Fill{} : Fill{{7, 100.5F, 255, 0}};
-  const bool color = pixels.channels == 1 || pixels.channels == 3;
-  switch (color ? kind : 3 + kind % 15) {
-    case 0:
-      return ops::ColorJitter{range(0, 2), range(0, 2), range(0, 2), range(-0.5, 0.5)};
-    case 1:
-      return ops::Grayscale{};
-    case 2:
-      return ops::GaussianBlur{2 * random.between(0, 15) + 1, range(0.1, 4)};
-    case 3:
-      return ops::Solarize{real(0, 255)};
-    case 4:
-      return ops::Posterize{random.between(0, 8)};
-    case 5:
-      if (pixels.channels <= 4) return ops::Equalize{};
-      break;
-    case 6:
-      if (color) return ops::AutoContrast{};
-      break;
-    case 7:
-      if (color) return ops::Sharpness{range(0, 3)};
-      break;
-    case 8:
-      return ops::Invert{};
-    case 9:
-      if (pixels.channels <= 4) return ops::ChannelPermutation{};
-      break;
-    case 10:
-      return ops::Affine{range(-180, 180), {0.3, 0.3},    range(0.5, 2), range(-30, 30),
-                         range(-30, 30),   interpolation, fill};
-    case 11:
-      return ops::Rotation{range(-400, 400), interpolation, fill};
-    case 12:
-      return ops::Perspective{real(0, 1), interpolation, fill, 1};
-    case 13:
-      return ops::Erasing{{0.02, 0.9}, {0.3, 3.3}, random.coin() ? Fill{} : Fill{{1, 200, 30, 4}}, 1};
-    case 14:
-      return ops::VerticalFlip{1};
-    case 15:
-      return pixels.height == pixels.width ? ops::QuarterTurns{} : ops::QuarterTurns{2};
-    case 16:
-      return ops::PaddedCrop{random.between(0, 15), random.coin(), {9, 8, 7, 6}};
-    case 17:
-      if (color)
-        return ops::RandAugment{random.between(1, 3), random.between(0, 30), 31, interpolation, fill};
-      break;
-    case 18:
-      return ops::TrivialAugmentWide{31, interpolation, fill};
-    case 19:
-      return ops::AutoAugment{static_cast<ops::AutoAugmentPolicy>(random.between(0, 2)), interpolation, fill};
-    case 20:
-      return ops::AugMix{
-          random.between(1, 10), random.between(1, 4), random.between(0, 2), 1, true, interpolation, fill};
-    case 21:
-      return ops::ThreeAugment{};
-    default:
-      break;
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    Operation operation = all_operations()[kind];
+    RandomParameters parameters(random);
+    std::visit(
+        [&](auto& one) {
+          ops::visit_members(one, parameters);
+          one.p = 1;
+        },
+        operation);
+    try {
+      check_operations(pixels, {operation});
+      return operation;
+    } catch (const Error&) {
+      continue;
+    }
   }
   return ops::Invert{};
 }

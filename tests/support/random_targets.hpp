@@ -55,10 +55,14 @@ inline std::vector<std::byte> random_values(Random& random, const SampleSpec& sp
 
 // `pixels`: the view. Geometric steps of up to three random operations.
 inline void append_random_steps(Random& random, const SampleSpec& pixels, std::vector<Instruction>& steps) {
-  constexpr std::uint32_t kKinds[] = {10, 11, 12, 14, 15, 16};
+  std::vector<std::uint32_t> kinds;
+  for (std::uint32_t kind = 0; kind < kOperationKinds; ++kind)
+    if (const ops::Description& one = description_of(all_operations()[kind]); one.moves && !one.is_policy)
+      kinds.push_back(kind);
   std::vector<Operation> operations;
   for (std::uint32_t i = random.between(0, 3); i > 0; --i)
-    operations.push_back(random_operation(random, pixels, kKinds[random.between(0, 5)]));
+    operations.push_back(random_operation(
+        random, pixels, kinds[random.between(0, static_cast<std::uint32_t>(kinds.size()) - 1)]));
   std::vector<Instruction> program;
   draw_program(pixels, operations, random.between(0, 1000), 0, random.between(0, 1000), 0, program);
   append_geometric(program, steps);

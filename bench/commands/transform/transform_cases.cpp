@@ -19,7 +19,7 @@ std::vector<Operation> single_operations() {
   bilinear.interpolation = Interpolation::bilinear;
   ops::Erasing noise{};
   noise.value.reset();
-  noise.probability = 1;
+  noise.p = 1;
   return {brightness,
           contrast,
           saturation,
@@ -32,14 +32,14 @@ std::vector<Operation> single_operations() {
           ops::AutoContrast{},
           ops::Sharpness{half},
           ops::Invert{},
-          ops::ChannelPermutation{},
+          ops::Permute{},
           affine,
           bilinear,
           ops::Rotation{{-30, 30}},
-          ops::Perspective{.probability = 1},
+          ops::Perspective{.p = 1},
           noise,
           ops::VerticalFlip{1},
-          ops::QuarterTurns{},
+          ops::Turns{},
           ops::PaddedCrop{}};
 }
 
@@ -65,7 +65,7 @@ std::vector<TransformCase> transform_cases() {
   };
   add("no operation", {});
   for (const Operation& one : single_operations()) add(name_of_single(one), {one});
-  for (const Operation& policy : std::vector<Operation>{ops::RandAugment{}, ops::TrivialAugmentWide{},
+  for (const Operation& policy : std::vector<Operation>{ops::RandAugment{}, ops::TrivialAugment{},
                                                         ops::AutoAugment{}, ops::AugMix{}})
     add(std::string(name_of(policy)), {policy});
   add("three_augment, color_jitter", {ops::ThreeAugment{}, jitter(0.3, 0, 1)});

@@ -5,14 +5,18 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -25,7 +29,7 @@ namespace shard::python {
 
 namespace {
 
-// The parameters of one operation. Each must be asked for once; others are refused.
+// Sets the parameters of an operation from a dict, each once; others are refused.
 class Parameters {
  public:
   // where: named in errors.
@@ -36,159 +40,152 @@ class Parameters {
   }
 
   template <class T>
-  T get(const char* key, T otherwise, const char* expected) {
-    return maybe<T>(key, expected).value_or(otherwise);
-  }
-  template <class T>
-  std::optional<T> maybe(const char* key, const char* expected) {
-    const nb::object value = take(key);
-    if (!value.is_valid() || value.is_none()) return std::nullopt;
-    return cast<T>(value, key, expected);
-  }
-  double number(const char* key, double otherwise) { return get<double>(key, otherwise, "a number"); }
-  std::uint32_t whole(const char* key, std::uint32_t otherwise) {
-    return get<std::uint32_t>(key, otherwise, "a whole number from 0 on");
-  }
-  bool flag(const char* key, bool otherwise) { return get<bool>(key, otherwise, "True or False"); }
-  std::optional<Range> maybe_range(const char* key) {
-    const auto both = maybe<std::array<double, 2>>(key, "two numbers");
-    return both ? std::optional(Range{(*both)[0], (*both)[1]}) : std::nullopt;
-  }
-  Range range(const char* key, Range otherwise) { return maybe_range(key).value_or(otherwise); }
-  Interpolation interpolation(Interpolation otherwise) {
-    const auto word = maybe<std::string>("interpolation", "\"nearest\" or \"bilinear\"");
-    if (!word) return otherwise;
-    if (*word == "nearest") return Interpolation::nearest;
-    if (*word == "bilinear") return Interpolation::bilinear;
-    refuse(fmt::format("interpolation is \"{}\"; expected \"nearest\" or \"bilinear\"", *word));
-  }
-  // A number for all channels, or one for each.
-  Fill fill(const char* key, const Fill& otherwise) {
-    if (!given_.contains(key)) return otherwise;
-    const nb::object value = take(key);
-    if (value.is_none()) return std::nullopt;
-    std::array<float, 4> values{};
-    if (nb::isinstance<nb::sequence>(value)) {
-      const auto numbers = cast<std::vector<float>>(value, key, "a number, or one for each channel");
-      if (numbers.empty() || numbers.size() > 4)
-        refuse(fmt::format("{} has {} numbers; expected one, or one for each of up to 4 channels", key,
-                           numbers.size()));
-      for (std::size_t i = 0; i < 4; ++i)
-        values[i] = numbers.size() == 1 ? numbers[0] : i < numbers.size() ? numbers[i] : 0.0F;
-    } else {
-      values.fill(cast<float>(value, key, "a number, or one for each channel"));
-    }
-    return values;
+  void operator()(std::string_view name, T& member, const ops::Limits&) {
+    const nb::str key(name.data(), name.size());
+    known_[key] = true;
+    if (given_.contains(key)) set(name, member, given_[key]);
   }
   void end() const {
-    for (const auto& [key, value] : given_) {
-      const auto word = nb::cast<std::string>(key);
-      bool known = false;
-      for (const std::string& taken : taken_) known = known || taken == word;
-      if (!known) refuse(fmt::format("there is no parameter {}", word));
-    }
+    for (const auto& [key, value] : given_)
+      if (!known_.contains(key)) refuse(fmt::format("there is no parameter {}", nb::str(key).c_str()));
   }
 
  private:
-  nb::object take(const char* key) {
-    taken_.emplace_back(key);
-    return given_.contains(key) ? nb::object(given_[key]) : nb::object();
-  }
   template <class T>
-  T cast(const nb::object& value, const char* key, const char* expected) const {
+  T cast(std::string_view name, const nb::handle& value, const char* expected) const {
     try {
       return nb::cast<T>(value);
     } catch (const nb::cast_error&) {
-      refuse(fmt::format("{} is {}; expected {}", key, nb::repr(value).c_str(), expected));
+      refuse(fmt::format("{} is {}; expected {}", name, nb::repr(value).c_str(), expected));
     }
+  }
+
+  void set(std::string_view name, double& member, const nb::handle& value) const {
+    member = cast<double>(name, value, "a number");
+  }
+  void set(std::string_view name, std::uint32_t& member, const nb::handle& value) const {
+    member = cast<std::uint32_t>(name, value, "a whole number from 0 on");
+  }
+  void set(std::string_view name, bool& member, const nb::handle& value) const {
+    member = cast<bool>(name, value, "True or False");
+  }
+  void set(std::string_view name, Range& member, const nb::handle& value) const {
+    const auto both = cast<std::array<double, 2>>(name, value, "two numbers");
+    member = {both[0], both[1]};
+  }
+  void set(std::string_view name, std::array<double, 2>& member, const nb::handle& value) const {
+    member = cast<std::array<double, 2>>(name, value, "two numbers");
+  }
+  // A number for all channels, or one for each.
+  void set(std::string_view name, std::array<float, 4>& member, const nb::handle& value) const {
+    if (!nb::isinstance<nb::sequence>(value)) {
+      member.fill(cast<float>(name, value, "a number, or one for each channel"));
+      return;
+    }
+    const auto numbers = cast<std::vector<float>>(name, value, "a number, or one for each channel");
+    if (numbers.empty() || numbers.size() > 4)
+      refuse(fmt::format("{} has {} numbers; expected one, or one for each of up to 4 channels", name,
+                         numbers.size()));
+    for (std::size_t i = 0; i < 4; ++i)
+      member[i] = numbers.size() == 1 ? numbers[0] : i < numbers.size() ? numbers[i] : 0.0F;
+  }
+  void set(std::string_view name, std::array<std::uint32_t, 4>& member, const nb::handle& value) const {
+    const auto order = cast<std::vector<std::uint32_t>>(name, value, "a list of channels");
+    if (order.empty() || order.size() > 4)
+      refuse(fmt::format("{} has {} channels; it takes 1 to 4", name, order.size()));
+    member = {4, 4, 4, 4};  // no sample has it: an order that is too short
+    std::copy(order.begin(), order.end(), member.begin());
+  }
+  template <class T>
+  void set(std::string_view name, std::optional<T>& member, const nb::handle& value) const {
+    member.reset();
+    if (!value.is_none()) set(name, member.emplace(), value);
+  }
+  template <class T>
+  requires std::is_enum_v<T>
+  void set(std::string_view name, T& member, const nb::handle& value) const {
+    const auto words = words_of(T{});
+    std::string expected;
+    for (std::size_t i = 0; i < words.size(); ++i)
+      expected += fmt::format("{}\"{}\"", i == 0 ? "" : i + 1 < words.size() ? ", " : " or ", words[i]);
+    const auto word = cast<std::string>(name, value, expected.c_str());
+    const auto at = std::find(words.begin(), words.end(), word);
+    if (at == words.end()) refuse(fmt::format("{} is \"{}\"; expected {}", name, word, expected));
+    member = static_cast<T>(at - words.begin());
   }
 
   std::string where_;
   nb::dict given_;
-  std::vector<std::string> taken_;
+  nb::dict known_;
 };
 
-ops::AutoAugmentPolicy policy_of(Parameters& of) {
-  const auto name = of.get<std::string>("policy", "imagenet", "a policy");
-  if (name == "imagenet") return ops::AutoAugmentPolicy::imagenet;
-  if (name == "cifar10") return ops::AutoAugmentPolicy::cifar10;
-  if (name == "svhn") return ops::AutoAugmentPolicy::svhn;
-  of.refuse(fmt::format("policy is \"{}\"; expected \"imagenet\", \"cifar10\" or \"svhn\"", name));
+Operation operation_of(const std::string& name, Parameters& parameters) {
+  std::optional<Operation> made = operation_named(name);
+  if (!made) parameters.refuse("there is no operation of this name");
+  std::visit([&](auto& one) { ops::visit_members(one, parameters); }, *made);
+  parameters.end();
+  return *made;
 }
 
-Operation operation_of(const std::string& name, Parameters& of) {
-  const double p = of.number("p", 1);
-  if (name == "color_jitter")
-    return ops::ColorJitter{of.maybe_range("brightness"),  of.maybe_range("contrast"),
-                            of.maybe_range("saturation"),  of.maybe_range("hue"),
-                            of.flag("random_order", true), p};
-  if (name == "grayscale") return ops::Grayscale{p};
-  if (name == "gaussian_blur")
-    return ops::GaussianBlur{of.whole("kernel_size", 23), of.range("sigma", {0.1, 2}), p};
-  if (name == "solarize") return ops::Solarize{of.number("threshold", 128), p};
-  if (name == "posterize") return ops::Posterize{of.whole("bits", 8), p};
-  if (name == "equalize") return ops::Equalize{p};
-  if (name == "auto_contrast") return ops::AutoContrast{p};
-  if (name == "sharpness") return ops::Sharpness{of.range("factor", {2, 2}), p};
-  if (name == "invert") return ops::Invert{p};
-  if (name == "permute") {
-    ops::ChannelPermutation permutation{std::nullopt, p};
-    const auto order = of.maybe<std::vector<std::uint32_t>>("order", "a list of channels");
-    if (!order) return permutation;
-    if (order->empty() || order->size() > 4)
-      of.refuse(fmt::format("order has {} channels; it takes 1 to 4", order->size()));
-    permutation.order =
-        std::array<std::uint32_t, 4>{4, 4, 4, 4};  // no sample has it: an order that is too short
-    std::copy(order->begin(), order->end(), permutation.order->begin());
-    return permutation;
+// Lists what Python must know of the parameters: (name, kind, default, what Limits say for Python).
+class Described {
+ public:
+  nb::list parameters;
+
+  template <class T>
+  void operator()(std::string_view name, const T& member, const ops::Limits& limits) {
+    nb::dict one;
+    one["name"] = name;
+    one["kind"] = kind(member);
+    one["default"] = value(member);
+    one["low"] = limits.low;
+    one["high"] = limits.high;
+    one["centre"] = limits.centre ? nb::cast(*limits.centre) : nb::none();
+    one["none"] = limits.none;
+    one["by_name"] = limits.by_name;
+    one["required"] = limits.required;
+    parameters.append(one);
   }
-  if (name == "affine")
-    return ops::Affine{of.range("degrees", {}),
-                       of.get<std::array<double, 2>>("translate", {}, "two numbers"),
-                       of.range("scale", {1, 1}),
-                       of.range("shear_x", {}),
-                       of.range("shear_y", {}),
-                       of.interpolation(Interpolation::nearest),
-                       of.fill("fill", std::array<float, 4>{}),
-                       p};
-  if (name == "rotation")
-    return ops::Rotation{of.range("degrees", {}), of.interpolation(Interpolation::nearest),
-                         of.fill("fill", std::array<float, 4>{}), p};
-  if (name == "perspective")
-    return ops::Perspective{of.number("distortion", 0.5), of.interpolation(Interpolation::bilinear),
-                            of.fill("fill", std::array<float, 4>{}), p};
-  if (name == "erasing")
-    return ops::Erasing{of.range("scale", {0.02, 0.33}), of.range("ratio", {0.3, 3.3}),
-                        of.fill("value", std::array<float, 4>{}), p};
-  if (name == "vertical_flip") return ops::VerticalFlip{p};
-  if (name == "turns")
-    return ops::QuarterTurns{of.maybe<std::uint32_t>("turns", "a whole number from 0 to 3"), p};
-  if (name == "padded_crop") {
-    ops::PaddedCrop crop{of.whole("padding", 4), of.flag("reflect", false), {}, p};
-    crop.fill = of.fill("fill", std::array<float, 4>{}).value_or(std::array<float, 4>{});
-    return crop;
+
+ private:
+  static const char* kind(double) { return "number"; }
+  static const char* kind(std::uint32_t) { return "whole"; }
+  static const char* kind(bool) { return "switch"; }
+  static const char* kind(const Range&) { return "span"; }
+  static const char* kind(const std::array<double, 2>&) { return "pair"; }
+  static const char* kind(const std::array<float, 4>&) { return "fill"; }
+  static const char* kind(const Fill&) { return "fill or none"; }
+  static const char* kind(const std::optional<Range>&) { return "span or none"; }
+  static const char* kind(const std::optional<std::uint32_t>&) { return "whole or none"; }
+  static const char* kind(const std::optional<std::array<std::uint32_t, 4>>&) { return "channels or none"; }
+  template <class T>
+  requires std::is_enum_v<T>
+  static const char* kind(T) { return "word"; }
+
+  static nb::object value(const Range& range) { return nb::make_tuple(range.low, range.high); }
+  static nb::object value(const std::array<float, 4>& fill) { return nb::cast(fill[0]); }
+  template <class T>
+  static nb::object value(const std::optional<T>& member) {
+    return member ? value(*member) : nb::none();
   }
-  if (name == "rand_augment")
-    return ops::RandAugment{of.whole("count", 2),          of.whole("magnitude", 9),
-                            of.whole("bins", 31),          of.interpolation(Interpolation::nearest),
-                            of.fill("fill", std::nullopt), p};
-  if (name == "trivial_augment")
-    return ops::TrivialAugmentWide{of.whole("bins", 31), of.interpolation(Interpolation::nearest),
-                                   of.fill("fill", std::nullopt), p};
-  if (name == "auto_augment")
-    return ops::AutoAugment{policy_of(of), of.interpolation(Interpolation::nearest),
-                            of.fill("fill", std::nullopt), p};
-  if (name == "aug_mix")
-    return ops::AugMix{of.whole("severity", 3),
-                       of.whole("width", 3),
-                       of.whole("depth", 0),
-                       of.number("alpha", 1),
-                       of.flag("all_operations", true),
-                       of.interpolation(Interpolation::bilinear),
-                       of.fill("fill", std::nullopt),
-                       p};
-  if (name == "three_augment") return ops::ThreeAugment{p};
-  of.refuse("there is no operation of this name");
+  template <class T>
+  static nb::object value(const T& member) {
+    if constexpr (std::is_enum_v<T>)
+      return nb::cast(words_of(T{})[static_cast<std::size_t>(member)]);
+    else
+      return nb::cast(member);
+  }
+};
+
+// [(name, sentence, parameters)]
+nb::list operations() {
+  nb::list all;
+  for (const Operation& one : all_operations()) {
+    Described described;
+    std::visit([&](const auto& operation) { ops::visit_members(operation, described); }, one);
+    all.append(nb::make_tuple(name_of(one), description_of(one).sentence, described.parameters));
+  }
+  return all;
 }
 
 using Drawn = std::tuple<std::string, std::array<std::int32_t, 7>, std::array<float, 16>>;
@@ -257,12 +254,12 @@ std::vector<Operation> operations_of(const nb::list& given, std::size_t view) {
     const auto [name, parameters] = nb::cast<std::pair<std::string, nb::dict>>(one);
     Parameters of(fmt::format("view {}, operation {} ({})", view, operations.size(), name), parameters);
     operations.push_back(operation_of(name, of));
-    of.end();
   }
   return operations;
 }
 
 void bind_augment(nb::module_& module) {
+  module.def("operations", &operations);
   module.def("draw_program", &draw);
   module.def("apply_operations", &apply);
 }

@@ -9,41 +9,26 @@ import pytest
 
 import shardloader as sl
 from shardloader import ops
+from shardloader._operations import DECLARED
 
 WHOLE, SPAN = "whole", "span"
+KINDS = {
+    "whole": WHOLE,
+    "whole or none": WHOLE,
+    "span": SPAN,
+    "span or none": SPAN,
+    "number": float,
+    "fill": float,
+    "fill or none": float,
+}
 # operation: {parameter: (kind, low, high)}. Values below and above are refused.
 BOUNDS = {
-    "color_jitter": {
-        "brightness": (SPAN, 0, 1e6),
-        "contrast": (SPAN, 0, 1e6),
-        "saturation": (SPAN, 0, 1e6),
-        "hue": (SPAN, -0.5, 0.5),
-    },
-    "gaussian_blur": {"kernel_size": (WHOLE, 1, 31), "sigma": (SPAN, 1e-37, 1e6)},
-    "solarize": {"threshold": (float, 0, 255)},
-    "posterize": {"bits": (WHOLE, 0, 8)},
-    "sharpness": {"factor": (SPAN, 0, 1e6)},
-    "affine": {"degrees": (SPAN, -360000, 360000), "scale": (SPAN, 1e-3, 1e3), "fill": (float, 0, 255)},
-    "rotation": {"degrees": (SPAN, -360000, 360000), "fill": (float, 0, 255)},
-    "perspective": {"distortion": (float, 0, 1), "fill": (float, 0, 255)},
-    "erasing": {"scale": (SPAN, 0, 1), "ratio": (SPAN, 1e-6, 1e6), "value": (float, 0, 255)},
-    "turns": {"turns": (WHOLE, 0, 3)},
-    "padded_crop": {"padding": (WHOLE, 0, 32767), "fill": (float, 0, 255)},
-    "rand_augment": {
-        "count": (WHOLE, 0, 16),
-        "magnitude": (WHOLE, 0, 30),
-        "bins": (WHOLE, 2, 1000),
-        "fill": (float, 0, 255),
-    },
-    "trivial_augment": {"bins": (WHOLE, 2, 1000), "fill": (float, 0, 255)},
-    "auto_augment": {"fill": (float, 0, 255)},
-    "aug_mix": {
-        "severity": (WHOLE, 1, 10),
-        "width": (WHOLE, 1, 4),
-        "depth": (WHOLE, 0, 4),
-        "alpha": (float, 1e-3, 1e6),
-        "fill": (float, 0, 255),
-    },
+    name: {
+        one.name: (KINDS[one.kind], one.low, one.high)
+        for one in parameters
+        if one.kind in KINDS and one.name != "p"
+    }
+    for name, parameters in DECLARED.items()
 }
 NEEDED = {"posterize": {"bits": 4}, "affine": {"degrees": 1}, "rotation": {"degrees": 1}}
 EVERY = [name for name in vars(ops) if not name.startswith("_")]
@@ -86,7 +71,7 @@ def test_a_probability_out_of_range_and_an_unknown_parameter_are_refused(data, n
             1,
             0,
             getattr(ops, name)(**NEEDED.get(name, {}), p=p),
-            f"probability is {p}; it must be 0 to 1",
+            f"p is {p}; it must be 0 to 1",
         )
     refused(
         data, 0, 2, sl.Operation(name, {**good.parameters, "p": "often"}), "p is 'often'; expected a number"
@@ -105,7 +90,7 @@ def test_a_probability_out_of_range_and_an_unknown_parameter_are_refused(data, n
         (ops.gaussian_blur(4), "kernel_size is 4; it must be odd, 1 to 31"),
         (ops.affine(0, (0, 2)), "translate is 2; it must be 0 to 1"),
         (ops.affine(0, (0,)), r"translate is \(0,\); expected two numbers"),
-        (ops.affine(0, shear=90), r"shear_x is \[-90, 90\]; it must be -89.9 <= low"),
+        (ops.affine(0, shear_x=90), r"shear_x is \[-90, 90\]; it must be -89.9 <= low"),
         (ops.affine(0, fill=[1] * 5), "fill has 5 numbers"),
         (ops.affine(0, fill="red"), "fill is 'red'; expected a number"),
         (ops.erasing(value=[0, 0, -1]), "value is -1; it must be 0 to 255"),
@@ -132,7 +117,7 @@ def test_values_of_other_kinds_are_refused(data, operation, message):
             r"color_jitter: hue is \(1, 2, 3\); expected a number, or \(low, high\)",
         ),
         (lambda: ops.gaussian_blur(3, None), "gaussian_blur: sigma is None"),
-        (lambda: ops.affine(0, shear=(1, 2, 3)), "affine: shear is"),
+        (lambda: ops.affine(0, shear_x=(1, 2, 3)), "affine: shear_x is"),
         (lambda: ops.erasing(value="noise"), "erasing: value is 'noise'"),
         (
             lambda: sl.Augment(ops=["invert"]),

@@ -23,86 +23,15 @@ constexpr std::uint32_t kVersion = 1;
 constexpr CropKind last_of(CropKind) { return CropKind::random_resized; }
 constexpr DType last_of(DType) { return DType::f64; }
 constexpr Layout last_of(Layout) { return Layout::tensor; }
-constexpr Interpolation last_of(Interpolation) { return Interpolation::bilinear; }
-constexpr ops::AutoAugmentPolicy last_of(ops::AutoAugmentPolicy) { return ops::AutoAugmentPolicy::svhn; }
+template <class Named>
+constexpr Named last_of(Named) {
+  return static_cast<Named>(words_of(Named{}).size() - 1);
+}
 
 // members(words, of) passes each member of a struct to `words`, which writes or reads it.
 template <class Words>
 void members(Words& words, Range& of) {
   words(of.low, of.high);
-}
-template <class Words>
-void members(Words& words, ops::ColorJitter& of) {
-  words(of.brightness, of.contrast, of.saturation, of.hue, of.random_order, of.probability);
-}
-template <class Words>
-void members(Words& words, ops::GaussianBlur& of) {
-  words(of.kernel_size, of.sigma, of.probability);
-}
-template <class Words>
-void members(Words& words, ops::Solarize& of) {
-  words(of.threshold, of.probability);
-}
-template <class Words>
-void members(Words& words, ops::Posterize& of) {
-  words(of.bits, of.probability);
-}
-template <class Words>
-void members(Words& words, ops::Sharpness& of) {
-  words(of.factor, of.probability);
-}
-template <class Words>
-void members(Words& words, ops::ChannelPermutation& of) {
-  words(of.order, of.probability);
-}
-template <class Words>
-void members(Words& words, ops::Affine& of) {
-  words(of.degrees, of.translate, of.scale, of.shear_x, of.shear_y, of.interpolation, of.fill,
-        of.probability);
-}
-template <class Words>
-void members(Words& words, ops::Rotation& of) {
-  words(of.degrees, of.interpolation, of.fill, of.probability);
-}
-template <class Words>
-void members(Words& words, ops::Perspective& of) {
-  words(of.distortion, of.interpolation, of.fill, of.probability);
-}
-template <class Words>
-void members(Words& words, ops::Erasing& of) {
-  words(of.scale, of.ratio, of.value, of.probability);
-}
-template <class Words>
-void members(Words& words, ops::QuarterTurns& of) {
-  words(of.turns, of.probability);
-}
-template <class Words>
-void members(Words& words, ops::PaddedCrop& of) {
-  words(of.padding, of.reflect, of.fill, of.probability);
-}
-template <class Words>
-void members(Words& words, ops::RandAugment& of) {
-  words(of.count, of.magnitude, of.bins, of.interpolation, of.fill, of.probability);
-}
-template <class Words>
-void members(Words& words, ops::TrivialAugmentWide& of) {
-  words(of.bins, of.interpolation, of.fill, of.probability);
-}
-template <class Words>
-void members(Words& words, ops::AutoAugment& of) {
-  words(of.policy, of.interpolation, of.fill, of.probability);
-}
-template <class Words>
-void members(Words& words, ops::AugMix& of) {
-  words(of.severity, of.width, of.depth, of.alpha, of.all_operations, of.interpolation, of.fill,
-        of.probability);
-}
-// Grayscale, Equalize, AutoContrast, Invert, VerticalFlip, ThreeAugment:
-// a struct with further members does not compile.
-template <class Words, class Plain>
-void members(Words& words, Plain& of) {
-  static_assert(sizeof(Plain) == sizeof(double), "members() of an operation is missing");
-  words(of.probability);
 }
 template <class Words>
 void members(Words& words, Normalization& of) {
@@ -154,7 +83,8 @@ class Writer {
   }
   void write(Operation& of) {
     word(name_of(of));
-    std::visit([&](auto& operation) { members(*this, operation); }, of);
+    const auto member = [this](std::string_view, auto& value, const ops::Limits&) { write(value); };
+    std::visit([&](auto& operation) { ops::visit_members(operation, member); }, of);
   }
 };
 
@@ -224,17 +154,14 @@ class Reader {
     of.clear();
     for (std::uint32_t i = 0; i < count; ++i) read(of.emplace_back());
   }
-  template <std::size_t Alternative = 0>
-  void read_operation(std::string_view name, Operation& of) {
-    if constexpr (Alternative == std::variant_size_v<Operation>) {
-      refuse(name, "an operation");
-    } else {
-      of.emplace<Alternative>();
-      if (name_of(of) == name) return members(*this, std::get<Alternative>(of));
-      read_operation<Alternative + 1>(name, of);
-    }
+  void read(Operation& of) {
+    const std::string_view name = word();
+    const std::optional<Operation> known = operation_named(name);
+    if (!known) refuse(name, "an operation");
+    of = *known;
+    const auto member = [this](std::string_view, auto& value, const ops::Limits&) { read(value); };
+    std::visit([&](auto& operation) { ops::visit_members(operation, member); }, of);
   }
-  void read(Operation& of) { read_operation(word(), of); }
 
   std::string_view rest_;
 };

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <type_traits>
 #include <variant>
 
 #include "fields/views.hpp"
@@ -11,20 +10,8 @@ namespace shard {
 
 namespace {
 
-template <class T, class... Others>
-inline constexpr bool kIsOneOf = (std::is_same_v<T, Others> || ...);
-
-// Operations on colours, blur and erasing leave every pixel where it is.
 bool moves(const Operation& operation) {
-  return std::visit(
-      [](const auto& one) {
-        using T = std::decay_t<decltype(one)>;
-        return one.probability > 0 &&
-               kIsOneOf<T, ops::Affine, ops::Rotation, ops::Perspective, ops::VerticalFlip, ops::QuarterTurns,
-                        ops::PaddedCrop, ops::RandAugment, ops::TrivialAugmentWide, ops::AutoAugment,
-                        ops::AugMix>;
-      },
-      operation);
+  return description_of(operation).moves && std::visit([](const auto& one) { return one.p > 0; }, operation);
 }
 
 std::optional<std::string> what_moves(const SampleSpec& stored, const TransformOptions& view) {

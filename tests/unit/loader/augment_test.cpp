@@ -162,8 +162,8 @@ TEST_P(EachSet, HueHasTheBitsOfOnePixelAtATime) {
 TEST_P(EachSet, StatisticsAreThoseOfTheChannel) {
   Pixels in = noise(kColor);
   for (std::size_t i = 0; i < in.size(); i += 3) in[i] = static_cast<std::uint8_t>(20 + in[i] / 2);
-  const Pixels stretched = run(kColor, Instruction{Opcode::autocontrast}, in);
-  const Pixels equalized = run(kColor, Instruction{Opcode::equalize}, in);
+  const Pixels stretched = run(kColor, drawn(kColor, {ops::AutoContrast{}}), in);
+  const Pixels equalized = run(kColor, drawn(kColor, {ops::Equalize{}}), in);
   for (std::size_t c = 0; c < 3; ++c) {
     std::vector<int> counts(256);
     for (std::size_t i = c; i < in.size(); i += 3) ++counts[in[i]];
@@ -249,8 +249,8 @@ TEST_P(EachSet, EveryProgramGivesTheBytesOfTheFirstSet) {
 TEST(Augment, PixelsMoveAsTheOperationSays) {
   const SampleSpec spec{DType::u8, Layout::nhwc, 3, 40, 40};
   const Pixels in = noise(spec);
-  const Pixels flipped = run(spec, Instruction{Opcode::flip_rows}, in);
-  const Pixels turned = run(spec, drawn(spec, {ops::QuarterTurns{1}}), in);
+  const Pixels flipped = run(spec, drawn(spec, {ops::VerticalFlip{1}}), in);
+  const Pixels turned = run(spec, drawn(spec, {ops::Turns{1}}), in);
   const Pixels rotated = run(spec, drawn(spec, {ops::Rotation{{90, 90}}}), in);
   const Pixels moved = run(spec, {Opcode::shift, {3, -5}, {1, 2, 3}}, in);
   const Pixels mirrored = run(spec, {Opcode::shift, {3, -5, 1}}, in);
@@ -307,7 +307,7 @@ TEST(Augment, WhatIsDrawnDependsOnItsKeyOnly) {
   EXPECT_NE(base, drawn(kColor, jitter, 5, 1, 3, 0));
   EXPECT_NE(base, drawn(kColor, jitter, 5, 1, 2, 1));
   // Another kind before it changes nothing; a second one of its kind is drawn anew.
-  const std::vector<Operation> more{ops::Erasing{.probability = 0}, jitter[0], jitter[0]};
+  const std::vector<Operation> more{ops::Erasing{.p = 0}, jitter[0], jitter[0]};
   const auto longer = drawn(kColor, more, 5, 1, 2, 0);
   ASSERT_EQ(longer.size(), 2 * base.size());
   EXPECT_TRUE(std::equal(base.begin(), base.end(), longer.begin()));
@@ -356,7 +356,7 @@ TEST(Augment, DrawsAreUniform) {
     ++orders[static_cast<std::size_t>(rank)];
     const auto moved = drawn(square, {ops::PaddedCrop{4}}, id);
     ++rows[moved.empty() ? 4 : static_cast<std::size_t>(moved[0].whole[0] + 4)];
-    const auto turned = drawn(square, {ops::QuarterTurns{}}, id);
+    const auto turned = drawn(square, {ops::Turns{}}, id);
     ++turns[turned.empty() ? 0 : static_cast<std::size_t>(turned[0].whole[0])];
     applied += drawn(square, {ops::Invert{0.3}}, id).empty() ? 0 : 1;
   }
@@ -370,18 +370,18 @@ TEST(Augment, DrawsAreUniform) {
 
 TEST(Augment, PoliciesHaveTheirOperationsEquallyOften) {
   const SampleSpec square{DType::u8, Layout::nhwc, 3, 64, 64};
-  std::vector<int> counts(kOpcodes + 1);
+  std::vector<int> counts(kOpcodeNames.size() + 1);
   constexpr int kSamples = 28000;
   for (int sample = 0; sample < kSamples; ++sample) {
     const auto program = drawn(square, {ops::RandAugment{1, 9}}, static_cast<std::uint64_t>(sample));
     ASSERT_LE(program.size(), 1U);
-    ++counts[program.empty() ? kOpcodes : static_cast<std::size_t>(program[0].opcode)];
+    ++counts[program.empty() ? kOpcodeNames.size() : static_cast<std::size_t>(program[0].opcode)];
   }
   std::vector<int> once;
   for (const Opcode opcode : {Opcode::brightness, Opcode::saturation, Opcode::contrast, Opcode::sharpness,
                               Opcode::posterize, Opcode::solarize, Opcode::autocontrast, Opcode::equalize})
     once.push_back(counts[static_cast<std::size_t>(opcode)]);
-  once.push_back(counts[kOpcodes]);
+  once.push_back(counts[kOpcodeNames.size()]);
   expect_uniform(once);
   EXPECT_NEAR(counts[static_cast<std::size_t>(Opcode::affine)], 5 * kSamples / 14.0,
               5 * std::sqrt(kSamples * 0.23));
@@ -428,7 +428,7 @@ TEST(Augment, RefusalsNameViewOperationValueAndBound) {
   refused(kColor, ops::Solarize{256}, "threshold is 256; it must be 0 to 255");
   refused(kColor, ops::Posterize{9}, "bits is 9; it must be 0 to 8");
   refused(kColor, ops::Sharpness{{std::nan(""), 1}}, "factor is [nan, 1]");
-  refused(kColor, ops::ChannelPermutation{{{0, 0, 1, 0}}},
+  refused(kColor, ops::Permute{{{0, 0, 1, 0}}},
           "order has channel 0 at 1; it must have each of 0 to 2 once");
   refused(kColor, ops::Affine{.translate = {0, 1.5}}, "translate is 1.5; it must be 0 to 1");
   refused(kColor, ops::Affine{.scale = {0, 1}}, "scale is [0, 1]");
@@ -436,12 +436,12 @@ TEST(Augment, RefusalsNameViewOperationValueAndBound) {
           "fill is 300; it must be 0 to 255");
   refused(kColor, ops::Perspective{1.1}, "distortion is 1.1; it must be 0 to 1");
   refused(kColor, ops::Erasing{{0.5, 0.2}}, "scale is [0.5, 0.2]");
-  refused(kColor, ops::QuarterTurns{}, "the sample must be as high as wide, or turns 2");
-  refused(kColor, ops::QuarterTurns{4}, "turns is 4; it must be 0 to 3");
+  refused(kColor, ops::Turns{}, "the sample must be as high as wide, or turns 2");
+  refused(kColor, ops::Turns{4}, "turns is 4; it must be 0 to 3");
   refused(kColor, ops::PaddedCrop{37, true}, "padding is 37; it must be less than rows and columns");
   refused(kColor, ops::RandAugment{2, 31}, "magnitude is 31; it must be 0 to 30");
   refused(kColor, ops::AugMix{0}, "severity is 0; it must be 1 to 10");
-  refused(kColor, ops::Invert{1.5}, "probability is 1.5; it must be 0 to 1");
+  refused(kColor, ops::Invert{1.5}, "p is 1.5; it must be 0 to 1");
   SampleSpec floats = kColor;
   floats.dtype = DType::f16;
   refused(floats, ops::Grayscale{},

@@ -20,7 +20,7 @@ namespace {
 [[noreturn]] void unknown_policy(const std::string& policy) {
   throw Error(ErrorCode::invalid_argument,
               fmt::format("--augment {}: expected one of {}; or an operation: {}", quoted(policy),
-                          kPolicyNames, kOperationNames));
+                          kPolicyNames, operation_names()));
 }
 
 // "2,9"
@@ -59,7 +59,7 @@ std::vector<Operation> parse_policy(const std::string& policy) {
     return ops::ColorJitter{
         around, around, around, hue > 0 ? std::optional(Range{-hue, hue}) : std::nullopt, true, probability};
   };
-  if (name == "trivial-augment") return {ops::TrivialAugmentWide{}};
+  if (name == "trivial-augment") return {ops::TrivialAugment{}};
   if (name == "aug-mix") return {ops::AugMix{}};
   if (name == "3-augment") return {ops::ThreeAugment{}, jitter(0.3, 0, 1)};
   if (name == "simclr")
@@ -69,7 +69,7 @@ std::vector<Operation> parse_policy(const std::string& policy) {
 }
 
 Augmented::Augmented(const DatasetInfo& info, const std::string& policy, std::uint64_t seed) : seed_(seed) {
-  const std::optional<Operation> alone = operation_named(policy);
+  const std::optional<Operation> alone = visible_operation(policy);
   options_.operations = alone ? std::vector<Operation>{*alone} : parse_policy(policy);
   if (info.spec.is_tensor() || (info.spec.channels != 1 && info.spec.channels != 3))
     throw Error(ErrorCode::unsupported,

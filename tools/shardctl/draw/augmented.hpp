@@ -28,7 +28,7 @@ inline constexpr const char* kPolicyNames =
 class Augmented {
  public:
   // Delivers u8 RGB of the stored rows and columns. policy: of parse_policy(), or an operation of
-  // operation_named(), which is then alone, without crop and flip. Errors: those of parse_policy();
+  // visible_operation(), which is then alone, without crop and flip. Errors: those of parse_policy();
   // unsupported (samples that are no images of 1 or 3 channels, or floats without codec packed).
   Augmented(const DatasetInfo& info, const std::string& policy, std::uint64_t seed);
 

@@ -1,37 +1,38 @@
 #include "shardctl/draw/operation_names.hpp"
 
-#include <map>
+#include <algorithm>
 
 namespace shard::ctl {
 
-std::optional<Operation> operation_named(std::string_view name) {
-  constexpr Range kFactor{0.3, 1.7};
-  constexpr Range kDegrees{-25, 25};
-  static const std::map<std::string_view, Operation> all{
-      {"brightness", ops::ColorJitter{.brightness = kFactor}},
-      {"contrast", ops::ColorJitter{.contrast = kFactor}},
-      {"saturation", ops::ColorJitter{.saturation = Range{0, 2}}},
-      {"hue", ops::ColorJitter{.hue = Range{-0.5, 0.5}}},
-      {"color-jitter", ops::ColorJitter{kFactor, kFactor, kFactor, Range{-0.2, 0.2}}},
-      {"grayscale", ops::Grayscale{}},
-      {"gaussian-blur", ops::GaussianBlur{9, {0.5, 3.0}}},
-      {"solarize", ops::Solarize{128}},
-      {"posterize", ops::Posterize{2}},
-      {"equalize", ops::Equalize{}},
-      {"auto-contrast", ops::AutoContrast{}},
-      {"sharpness", ops::Sharpness{{0, 6}}},
-      {"invert", ops::Invert{}},
-      {"permute", ops::ChannelPermutation{}},
-      {"affine", ops::Affine{kDegrees, {0.1, 0.1}, {0.7, 1.2}, kDegrees, {}, Interpolation::bilinear}},
-      {"rotation", ops::Rotation{{-45, 45}, Interpolation::bilinear}},
-      {"perspective", ops::Perspective{.distortion = 0.6, .probability = 1}},
-      {"erasing", ops::Erasing{.probability = 1}},
-      {"vertical-flip", ops::VerticalFlip{1}},
-      {"turns", ops::QuarterTurns{}},
-      {"padded-crop", ops::PaddedCrop{16}},
-  };
-  const auto found = all.find(name);
-  return found == all.end() ? std::nullopt : std::optional(found->second);
+namespace {
+
+// The parts of color_jitter can be looked at one by one.
+std::optional<Operation> part_named(std::string_view name) {
+  const auto all = std::get<ops::ColorJitter>(shown(ops::ColorJitter{}));
+  if (name == "brightness") return ops::ColorJitter{.brightness = all.brightness};
+  if (name == "contrast") return ops::ColorJitter{.contrast = all.contrast};
+  if (name == "saturation") return ops::ColorJitter{.saturation = Range{0, 2}};
+  if (name == "hue") return ops::ColorJitter{.hue = Range{-0.5, 0.5}};
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Operation> visible_operation(std::string_view name) {
+  if (auto part = part_named(name)) return part;
+  std::string words(name);
+  std::replace(words.begin(), words.end(), '-', '_');
+  const std::optional<Operation> known = operation_named(words);
+  if (!known || description_of(*known).is_policy) return std::nullopt;
+  return shown(*known);
+}
+
+std::string operation_names() {
+  std::string names = "brightness, contrast, saturation, hue";
+  for (const Operation& one : all_operations())
+    if (!description_of(one).is_policy) names.append(", ").append(name_of(one));
+  std::replace(names.begin(), names.end(), '_', '-');
+  return names;
 }
 
 }  // namespace shard::ctl

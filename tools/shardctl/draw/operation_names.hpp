@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "shard/loader/augment.hpp"
@@ -9,11 +10,8 @@
 namespace shard::ctl {
 
 // The operation, applied always. None: there is none of this name. Names are those of sl.ops in Python, with
-// "-" for "_", and the parts of color-jitter.
-std::optional<Operation> operation_named(std::string_view name);
-inline constexpr const char* kOperationNames =
-    "brightness, contrast, saturation, hue, color-jitter, grayscale, gaussian-blur, solarize, posterize, "
-    "equalize, auto-contrast, sharpness, invert, permute, affine, rotation, perspective, erasing, "
-    "vertical-flip, turns, padded-crop";
+// "-" for "_", and the parts of color-jitter; policies are not among them.
+std::optional<Operation> visible_operation(std::string_view name);
+std::string operation_names();  // separated by commas
 
 }  // namespace shard::ctl

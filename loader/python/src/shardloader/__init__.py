@@ -17,7 +17,7 @@ OSError, RuntimeError). What a conversion leaves out is a ConversionWarning.
 """
 
 from . import _core
-from ._augment import Augment, Instruction, MixPairs, Operation, ops
+from ._augment import Augment, Instruction, MixPairs
 from ._batch import Batch
 from ._convert import Conversion, convert
 from ._core import Tensor
@@ -36,6 +36,7 @@ from ._errors import (
 from ._export import to_parquet
 from ._fields import Field, Fields, ImageField, Ragged, RaggedArray, Text
 from ._loader import Epoch, Loader, Stats, cuda_device_count, has_cuda
+from ._operations import Operation, ops
 from ._plan import Plan, ShardResult, convert_shard, finish, plan
 from ._progress import Progress
 from ._targets import Boxes, Geometry, Keypoints, Pixels

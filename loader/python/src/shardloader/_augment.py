@@ -4,27 +4,18 @@ sample, view, operation)."""
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Union
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _check, _core
 from ._declare import taken, with_signature
 from ._errors import InvalidArgumentError
 from ._numpy import np
+from ._operations import Fill, Operation, Span, ops
 from ._view_options import Size, ViewOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-Span = Union[float, "Sequence[float]"]
-Fill = Union[None, float, "Sequence[float]"]
-
-
-class Operation(NamedTuple):
-    """One operation: its name and parameters. Made by the functions of shardloader.ops."""
-
-    name: str
-    parameters: Mapping[str, Any]
 
 
 class Instruction(NamedTuple):
@@ -33,23 +24,6 @@ class Instruction(NamedTuple):
     opcode: str
     whole: tuple[int, ...]
     real: tuple[float, ...]
-
-
-def _span(where: str, value: Span, centre: float | None = None) -> tuple[float, float]:
-    """(low, high). A single number v is (centre - v, centre + v), and not below 0 around 1,
-    as in torchvision. where: named in errors."""
-    if isinstance(value, (int, float)):
-        if centre is None:
-            return (float(value), float(value))
-        if value < 0:
-            raise InvalidArgumentError(f"{where} is {value}; expected a number from 0 on, or (low, high)")
-        low = centre - value
-        return (max(low, 0.0) if centre == 1 else low, centre + value)
-    try:
-        low, high = (float(bound) for bound in value)
-    except (TypeError, ValueError):
-        raise InvalidArgumentError(f"{where} is {value!r}; expected a number, or (low, high)") from None
-    return (low, high)
 
 
 def _or(value: Any, otherwise: Any) -> Any:
@@ -83,253 +57,6 @@ def _key(seed: int, epoch: int, sample: int, view: int) -> tuple[int, int, int, 
         if not 0 <= number < 2**bits:
             raise InvalidArgumentError(f"{name} is {number}; it must be 0 to 2^{bits} - 1")
     return numbers  # type: ignore[return-value]
-
-
-class ops:
-    """Operations for Augment(ops=[...]). p: the probability of being applied.
-    Each has torchvision's definition (docs/augment.md)."""
-
-    @staticmethod
-    def color_jitter(
-        brightness: Span = 0,
-        contrast: Span = 0,
-        saturation: Span = 0,
-        hue: Span = 0,
-        *,
-        random_order: bool = True,
-        p: float = 1,
-    ) -> Operation:
-        """torchvision's ColorJitter. A number v: factors from 1 - v to 1 + v, and hues from -v to v."""
-        given: dict[str, Any] = {"random_order": random_order, "p": p}
-        for name, value, centre in (
-            ("brightness", brightness, 1.0),
-            ("contrast", contrast, 1.0),
-            ("saturation", saturation, 1.0),
-            ("hue", hue, 0.0),
-        ):
-            span = _span(f"color_jitter: {name}", value, centre)
-            if span != (centre, centre):
-                given[name] = span
-        return Operation("color_jitter", given)
-
-    @staticmethod
-    def grayscale(p: float = 1) -> Operation:
-        """All channels become the gray value."""
-        return Operation("grayscale", {"p": p})
-
-    @staticmethod
-    def gaussian_blur(kernel_size: int = 23, sigma: Span = (0.1, 2.0), *, p: float = 1) -> Operation:
-        """kernel_size: odd, up to 31. sigma: a number, or bounds."""
-        return Operation(
-            "gaussian_blur",
-            {"kernel_size": kernel_size, "sigma": _span("gaussian_blur: sigma", sigma), "p": p},
-        )
-
-    @staticmethod
-    def solarize(threshold: float = 128, *, p: float = 1) -> Operation:
-        """Inverts values of at least `threshold`."""
-        return Operation("solarize", {"threshold": threshold, "p": p})
-
-    @staticmethod
-    def posterize(bits: int, *, p: float = 1) -> Operation:
-        """Keeps the upper bits of each value."""
-        return Operation("posterize", {"bits": bits, "p": p})
-
-    @staticmethod
-    def equalize(p: float = 1) -> Operation:
-        """Makes the histogram of each channel flat."""
-        return Operation("equalize", {"p": p})
-
-    @staticmethod
-    def auto_contrast(p: float = 1) -> Operation:
-        """Stretches each channel to 0 to 255."""
-        return Operation("auto_contrast", {"p": p})
-
-    @staticmethod
-    def sharpness(factor: Span = 2, *, p: float = 1) -> Operation:
-        """0 blurs, 1 changes nothing."""
-        return Operation("sharpness", {"factor": _span("sharpness: factor", factor), "p": p})
-
-    @staticmethod
-    def invert(p: float = 1) -> Operation:
-        """255 - value."""
-        return Operation("invert", {"p": p})
-
-    @staticmethod
-    def permute(order: Sequence[int] | None = None, *, p: float = 1) -> Operation:
-        """Output channel c is input channel order[c]. None: a random order."""
-        channels = (
-            None
-            if order is None
-            else list(order)
-            if isinstance(order, (list, tuple))
-            else _check.refuse("permute: order", order, "a list of channels")
-        )
-        return Operation("permute", {"order": channels, "p": p})
-
-    @staticmethod
-    def affine(
-        degrees: Span = 0,
-        translate: Sequence[float] = (0, 0),
-        scale: Span = 1,
-        shear: float | Sequence[float] = 0,
-        *,
-        interpolation: str = "nearest",
-        fill: Fill = 0,
-        p: float = 1,
-    ) -> Operation:
-        """torchvision's RandomAffine. shear: a number, (low, high) along x,
-        or four numbers: those of x and y."""
-        if not isinstance(shear, (int, float)) and (
-            not isinstance(shear, (list, tuple)) or len(shear) not in (2, 4)
-        ):
-            _check.refuse("affine: shear", shear, "a number, two or four of them")
-        shears = (
-            (-shear, shear, 0.0, 0.0)
-            if isinstance(shear, (int, float))
-            else tuple(shear) + (0.0, 0.0) * (len(shear) == 2)
-        )
-        if not isinstance(translate, (list, tuple)):
-            _check.refuse("affine: translate", translate, "two numbers")
-        given = {
-            "degrees": _span("affine: degrees", degrees, 0.0),
-            "translate": tuple(translate),
-            "scale": _span("affine: scale", scale),
-            "shear_x": shears[:2],
-            "shear_y": shears[2:],
-        }
-        return Operation("affine", {**given, "interpolation": interpolation, "fill": fill, "p": p})
-
-    @staticmethod
-    def rotation(degrees: Span, *, interpolation: str = "nearest", fill: Fill = 0, p: float = 1) -> Operation:
-        """Counter-clockwise, about the centre. A number v: from -v to v."""
-        return Operation(
-            "rotation",
-            {
-                "degrees": _span("rotation: degrees", degrees, 0.0),
-                "interpolation": interpolation,
-                "fill": fill,
-                "p": p,
-            },
-        )
-
-    @staticmethod
-    def perspective(
-        distortion: float = 0.5, *, interpolation: str = "bilinear", fill: Fill = 0, p: float = 0.5
-    ) -> Operation:
-        """torchvision's RandomPerspective."""
-        return Operation(
-            "perspective", {"distortion": distortion, "interpolation": interpolation, "fill": fill, "p": p}
-        )
-
-    @staticmethod
-    def erasing(
-        scale: Span = (0.02, 0.33),
-        ratio: Span = (0.3, 3.3),
-        value: float | Sequence[float] | str = 0,
-        *,
-        p: float = 0.5,
-    ) -> Operation:
-        """A rectangle gets `value` (of bytes, 0 to 255), or with "random" uniform bytes."""
-        if isinstance(value, str) and value != "random":
-            raise InvalidArgumentError(
-                f'erasing: value is {value!r}; expected a number, one for each channel, or "random"'
-            )
-        return Operation(
-            "erasing",
-            {
-                "scale": _span("erasing: scale", scale),
-                "ratio": _span("erasing: ratio", ratio),
-                "value": None if isinstance(value, str) else value,
-                "p": p,
-            },
-        )
-
-    @staticmethod
-    def vertical_flip(p: float = 0.5) -> Operation:
-        """The first row becomes the last."""
-        return Operation("vertical_flip", {"p": p})
-
-    @staticmethod
-    def turns(turns: int | None = None, *, p: float = 1) -> Operation:
-        """Quarter turns counter-clockwise: 0 to 3. None: each equally often."""
-        return Operation("turns", {"turns": turns, "p": p})
-
-    @staticmethod
-    def padded_crop(padding: int = 4, *, reflect: bool = False, fill: Fill = 0, p: float = 1) -> Operation:
-        """torchvision's RandomCrop of the sample's own size with padding."""
-        return Operation(
-            "padded_crop",
-            {"padding": padding, "reflect": reflect, "fill": 0 if fill is None else fill, "p": p},
-        )
-
-    @staticmethod
-    def rand_augment(
-        count: int = 2,
-        magnitude: int = 9,
-        *,
-        bins: int = 31,
-        interpolation: str = "nearest",
-        fill: Fill = None,
-        p: float = 1,
-    ) -> Operation:
-        """torchvision's RandAugment."""
-        return Operation(
-            "rand_augment",
-            {
-                "count": count,
-                "magnitude": magnitude,
-                "bins": bins,
-                "interpolation": interpolation,
-                "fill": fill,
-                "p": p,
-            },
-        )
-
-    @staticmethod
-    def trivial_augment(
-        *, bins: int = 31, interpolation: str = "nearest", fill: Fill = None, p: float = 1
-    ) -> Operation:
-        """torchvision's TrivialAugmentWide."""
-        return Operation(
-            "trivial_augment", {"bins": bins, "interpolation": interpolation, "fill": fill, "p": p}
-        )
-
-    @staticmethod
-    def auto_augment(
-        policy: str = "imagenet", *, interpolation: str = "nearest", fill: Fill = None, p: float = 1
-    ) -> Operation:
-        """torchvision's AutoAugment: "imagenet", "cifar10" or "svhn"."""
-        return Operation(
-            "auto_augment", {"policy": policy, "interpolation": interpolation, "fill": fill, "p": p}
-        )
-
-    @staticmethod
-    def aug_mix(
-        severity: int = 3,
-        width: int = 3,
-        depth: int = 0,
-        alpha: float = 1,
-        *,
-        all_operations: bool = True,
-        interpolation: str = "bilinear",
-        fill: Fill = None,
-        p: float = 1,
-    ) -> Operation:
-        """torchvision's AugMix. depth: operations in each of `width` chains; 0: 1 to 3."""
-        given = {
-            "severity": severity,
-            "width": width,
-            "depth": depth,
-            "alpha": alpha,
-            "all_operations": all_operations,
-        }
-        return Operation("aug_mix", {**given, "interpolation": interpolation, "fill": fill, "p": p})
-
-    @staticmethod
-    def three_augment(p: float = 1) -> Operation:
-        """DeiT III: grayscale, solarize or gaussian blur. A color_jitter(0.3, 0.3, 0.3) follows it there."""
-        return Operation("three_augment", {"p": p})
 
 
 def _of_policy(policy: str) -> Operation:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ._arrays import dtype_name
-from ._augment import Operation, ops
 from ._errors import InvalidArgumentError
+from ._operations import Operation, ops
 
 # What the loader does anyway, or what has no effect on values.
 _NOTHING = {
@@ -89,13 +89,19 @@ def _centred(transform: Any) -> Any:
     return transform
 
 
+def _shears(t: Any) -> tuple[Any, Any]:
+    """(low, high) along x, and along y."""
+    shear = (0.0, 0.0) if t.shear is None else tuple(t.shear)
+    return shear[:2], shear[2:] or (0.0, 0.0)
+
+
 def _affine(t: Any) -> Operation:
     _centred(t)
     return ops.affine(
         tuple(t.degrees),
         (0, 0) if t.translate is None else tuple(t.translate),
         _span(t.scale, 1),
-        (0.0, 0.0) if t.shear is None else tuple(t.shear),
+        *_shears(t),
         interpolation=_mode(t),
         fill=_fill(t),
     )

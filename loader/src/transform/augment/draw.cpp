@@ -84,8 +84,7 @@ void draw(const ops::Invert&, const SampleSpec&, OperationDraws&, Program& progr
   program.push_back({Opcode::invert});
 }
 
-void draw(const ops::ChannelPermutation& operation, const SampleSpec& pixels, OperationDraws& draws,
-          Program& program) {
+void draw(const ops::Permute& operation, const SampleSpec& pixels, OperationDraws& draws, Program& program) {
   std::array<std::uint32_t, 4> order{0, 1, 2, 3};
   for (std::uint32_t i = pixels.channels; i > 1; --i) std::swap(order[i - 1], order[draws.below(i)]);
   if (operation.order) order = *operation.order;
@@ -161,7 +160,7 @@ void draw(const ops::Erasing& operation, const SampleSpec& pixels, OperationDraw
 void draw(const ops::VerticalFlip&, const SampleSpec&, OperationDraws&, Program& program) {
   program.push_back({Opcode::flip_rows});
 }
-void draw(const ops::QuarterTurns& operation, const SampleSpec&, OperationDraws& draws, Program& program) {
+void draw(const ops::Turns& operation, const SampleSpec&, OperationDraws& draws, Program& program) {
   const std::uint32_t turns = operation.turns.value_or(draws.below(4));
   if (turns != 0) program.push_back({Opcode::quarter_turns, {static_cast<std::int32_t>(turns)}});
 }
@@ -189,7 +188,7 @@ void draw(const ops::ThreeAugment&, const SampleSpec& pixels, OperationDraws& dr
 void draw_any(const Operation& operation, const SampleSpec& pixels, OperationDraws& draws, Program& program) {
   std::visit(
       [&](const auto& one) {
-        if (draws.chance(one.probability)) draw(one, pixels, draws, program);
+        if (draws.chance(one.p)) draw(one, pixels, draws, program);
       },
       operation);
 }

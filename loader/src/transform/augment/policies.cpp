@@ -241,7 +241,7 @@ void draw(const ops::RandAugment& policy, const SampleSpec& pixels, OperationDra
   }
 }
 
-void draw(const ops::TrivialAugmentWide& policy, const SampleSpec& pixels, OperationDraws& draws,
+void draw(const ops::TrivialAugment& policy, const SampleSpec& pixels, OperationDraws& draws,
           std::vector<Instruction>& program) {
   constexpr Strength kWide{0.99, 32, 32, 135, 0.99, 8, 6};
   const auto act = static_cast<Act>(draws.below(14));

@@ -11,7 +11,7 @@ namespace shard::augment {
 // Append what is drawn for one sample.
 void draw(const ops::RandAugment& policy, const SampleSpec& pixels, OperationDraws& draws,
           std::vector<Instruction>& program);
-void draw(const ops::TrivialAugmentWide& policy, const SampleSpec& pixels, OperationDraws& draws,
+void draw(const ops::TrivialAugment& policy, const SampleSpec& pixels, OperationDraws& draws,
           std::vector<Instruction>& program);
 void draw(const ops::AutoAugment& policy, const SampleSpec& pixels, OperationDraws& draws,
           std::vector<Instruction>& program);
