@@ -17,7 +17,7 @@ from PIL import Image
 
 OPERATIONS = (
     "brightness contrast saturation hue color-jitter grayscale gaussian-blur solarize posterize equalize "
-    "auto-contrast sharpness invert permute affine "
+    "auto-contrast sharpness invert permute channel-dropout affine "
     "rotation perspective erasing vertical-flip turns padded-crop rand-augment trivial-augment auto-augment "
     "aug-mix 3-augment crop"
 ).split()

@@ -387,6 +387,38 @@ TEST(Augment, PoliciesHaveTheirOperationsEquallyOften) {
               5 * std::sqrt(kSamples * 0.23));
 }
 
+// For each channel of 40, which cross the words of the mask, and with each number of them.
+TEST(Augment, DroppedChannelsAreDrawnEquallyOftenAndTheOthersStay) {
+  const SampleSpec spec{DType::u8, Layout::nhwc, 40, 5, 7};
+  const Pixels in = noise(spec);
+  for (const std::uint32_t count : {1U, 20U, 39U}) {
+    constexpr int kSamples = 2000;
+    std::vector<int> dropped(spec.channels);
+    for (int sample = 0; sample < kSamples; ++sample) {
+      const auto program =
+          drawn(spec, {ops::ChannelDropout{count, {10, 20, 30, 40}, 1}}, static_cast<std::uint64_t>(sample));
+      const Pixels got = run(spec, program, in);
+      std::uint32_t found = 0;
+      for (std::uint32_t c = 0; c < spec.channels; ++c) {
+        const std::uint32_t fill = c < 4 ? 10 * (c + 1) : 10;
+        const bool is_dropped = got[c] == fill && got[c + spec.channels] == fill;
+        found += is_dropped ? 1 : 0;
+        dropped[c] += is_dropped ? 1 : 0;
+        for (std::size_t i = c; i < in.size(); i += spec.channels)
+          ASSERT_EQ(got[i], is_dropped ? fill : in[i]) << c;
+      }
+      ASSERT_EQ(found, count);
+    }
+    expect_uniform(dropped);
+  }
+  SampleSpec four = kColor;
+  four.channels = 4;
+  std::vector<int> pairs(16);
+  for (std::uint64_t sample = 0; sample < 6000; ++sample)
+    ++pairs[static_cast<std::size_t>(drawn(four, {ops::ChannelDropout{2, {}, 1}}, sample)[0].whole[0])];
+  expect_uniform({pairs[3], pairs[5], pairs[6], pairs[9], pairs[10], pairs[12]});
+}
+
 // Beta(a, a) of a small a is near 0 or 1: between 0.1 and 0.9 in about 2.2 a of all cases,
 // and as often on either side.
 TEST(Augment, SharesOfMixesAreThoseOfTheBetaDistributionForAnyAlpha) {
@@ -428,8 +460,7 @@ TEST(Augment, RefusalsNameViewOperationValueAndBound) {
   refused(kColor, ops::Solarize{256}, "threshold is 256; it must be 0 to 255");
   refused(kColor, ops::Posterize{9}, "bits is 9; it must be 0 to 8");
   refused(kColor, ops::Sharpness{{std::nan(""), 1}}, "factor is [nan, 1]");
-  refused(kColor, ops::Permute{{{0, 0, 1, 0}}},
-          "order has channel 0 at 1; it must have each of 0 to 2 once");
+  refused(kColor, ops::Permute{{{0, 0, 1, 0}}}, "order has channel 0 at 1; it must have each of 0 to 2 once");
   refused(kColor, ops::Affine{.translate = {0, 1.5}}, "translate is 1.5; it must be 0 to 1");
   refused(kColor, ops::Affine{.scale = {0, 1}}, "scale is [0, 1]");
   refused(kColor, ops::Rotation{.fill = std::array<float, 4>{0, 300, 0, 0}},
@@ -440,6 +471,8 @@ TEST(Augment, RefusalsNameViewOperationValueAndBound) {
   refused(kColor, ops::Turns{4}, "turns is 4; it must be 0 to 3");
   refused(kColor, ops::PaddedCrop{37, true}, "padding is 37; it must be less than rows and columns");
   refused(kColor, ops::RandAugment{2, 31}, "magnitude is 31; it must be 0 to 30");
+  refused(kColor, ops::ChannelDropout{3},
+          "count is 3; it must be less than the channels of the samples, which are 3");
   refused(kColor, ops::AugMix{0}, "severity is 0; it must be 1 to 10");
   refused(kColor, ops::Invert{1.5}, "p is 1.5; it must be 0 to 1");
   SampleSpec floats = kColor;

@@ -43,7 +43,8 @@ enum class Opcode : std::uint32_t {
   saturation,  // real: factor, 1 - factor
   hue,         // real: shift
   grayscale,
-  permute,  // whole[c]: input channel of output channel c
+  permute,        // whole[c]: input channel of output channel c
+  drop_channels,  // whole: a bit for each of channels 0 to 31, and 32 to 63; real: 4 values
   // Neighbours. All swap.
   sharpness,    // real: 1 - factor
   blur,         // whole: kernel size; real[d]: weight at distance d
@@ -64,10 +65,11 @@ enum class Opcode : std::uint32_t {
 };
 // In the same order.
 inline constexpr auto kOpcodeNames = std::to_array<std::string_view>(
-    {"brightness",  "posterize", "solarize",      "invert",  "contrast",  "autocontrast", "equalize",
-     "saturation",  "hue",       "grayscale",     "permute", "sharpness", "blur",         "affine",
-     "perspective", "flip_rows", "quarter_turns", "shift",   "erase",     "erase_noise",  "keep",
-     "restore",     "mix_set",   "mix_add",       "mix_end"});
+    {"brightness", "posterize",  "solarize",    "invert",      "contrast",  "autocontrast",
+     "equalize",   "saturation", "hue",         "grayscale",   "permute",   "drop_channels",
+     "sharpness",  "blur",       "affine",      "perspective", "flip_rows", "quarter_turns",
+     "shift",      "erase",      "erase_noise", "keep",        "restore",   "mix_set",
+     "mix_add",    "mix_end"});
 static_assert(kOpcodeNames.size() == static_cast<std::size_t>(Opcode::mix_end) + 1);
 std::string_view to_string(Opcode opcode) noexcept;
 

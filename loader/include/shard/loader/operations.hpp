@@ -399,6 +399,21 @@ struct ThreeAugment {
       Channels::one_or_three, false, true};
 };
 
+// As in Albumentations: `count` channels, drawn for each sample, get the value of `fill`.
+struct ChannelDropout {
+  std::uint32_t count = 1;
+  std::array<float, 4> fill{};
+  double p = 0.5;
+
+  static constexpr Description kDescription{
+      "channel_dropout", "`count` channels, drawn for each sample, become `fill`.", Channels::up_to_64};
+  template <class Self, class Visit>
+  static void members(Self& of, Visit& visit) {
+    visit("count", of.count, Limits{.low = 1, .high = 63});  // and less than the channels
+    visit("fill", of.fill, kFill);
+  }
+};
+
 // visit(name, member, Limits) for each parameter of an operation, `p` last.
 template <class One, class Visit>
 void visit_members(One& one, Visit& visit) {
@@ -418,11 +433,12 @@ constexpr std::array<std::string_view, 3> words_of(ops::AutoAugmentPolicy) {
 }
 
 // A new one comes last: the place of an operation in this list keys what is drawn for it.
-using Operation = std::variant<ops::ColorJitter, ops::Grayscale, ops::GaussianBlur, ops::Solarize,
-                               ops::Posterize, ops::Equalize, ops::AutoContrast, ops::Sharpness, ops::Invert,
-                               ops::Permute, ops::Affine, ops::Rotation, ops::Perspective, ops::Erasing,
-                               ops::VerticalFlip, ops::Turns, ops::PaddedCrop, ops::RandAugment,
-                               ops::TrivialAugment, ops::AutoAugment, ops::AugMix, ops::ThreeAugment>;
+using Operation =
+    std::variant<ops::ColorJitter, ops::Grayscale, ops::GaussianBlur, ops::Solarize, ops::Posterize,
+                 ops::Equalize, ops::AutoContrast, ops::Sharpness, ops::Invert, ops::Permute, ops::Affine,
+                 ops::Rotation, ops::Perspective, ops::Erasing, ops::VerticalFlip, ops::Turns,
+                 ops::PaddedCrop, ops::RandAugment, ops::TrivialAugment, ops::AutoAugment, ops::AugMix,
+                 ops::ThreeAugment, ops::ChannelDropout>;
 
 const ops::Description& description_of(const Operation& operation) noexcept;
 std::string_view name_of(const Operation& operation) noexcept;  // "color_jitter", "rand_augment", ...

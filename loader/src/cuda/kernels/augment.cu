@@ -29,6 +29,9 @@ __device__ void execute(Block& block, const Step& instruction) {
     case Opcode::permute:
       permute(block, instruction);
       break;
+    case Opcode::drop_channels:
+      drop_channels(block, instruction);
+      break;
     case Opcode::sharpness:
       sharpen(block, instruction.real[0]);
       break;

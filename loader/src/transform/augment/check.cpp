@@ -83,6 +83,11 @@ class OperationCheck {
   void further(const ops::RandAugment& policy) const {
     (*this)("magnitude", policy.magnitude, {.low = 0, .high = policy.bins - 1.0});
   }
+  void further(const ops::ChannelDropout& dropout) const {
+    if (dropout.count >= pixels_.channels)
+      refuse(fmt::format("count is {}; it must be less than the channels of the samples, which are {}",
+                         dropout.count, pixels_.channels));
+  }
   void further(const ops::ThreeAugment&) const { smaller_than_sample("half of the blur's kernel_size", 6); }
 
  private:

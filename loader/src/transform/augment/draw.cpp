@@ -93,6 +93,21 @@ void draw(const ops::Permute& operation, const SampleSpec& pixels, OperationDraw
   program.push_back(instruction);
 }
 
+void draw(const ops::ChannelDropout& operation, const SampleSpec& pixels, OperationDraws& draws,
+          Program& program) {
+  // Floyd's sample of `count` out of all channels.
+  std::uint64_t dropped = 0;
+  for (std::uint32_t last = pixels.channels - operation.count; last < pixels.channels; ++last) {
+    const std::uint32_t drawn = draws.below(last + 1);
+    dropped |= std::uint64_t{1} << ((dropped >> drawn & 1U) != 0 ? last : drawn);
+  }
+  Instruction instruction{
+      Opcode::drop_channels,
+      {static_cast<std::int32_t>(dropped & 0xFFFFFFFFU), static_cast<std::int32_t>(dropped >> 32U)}};
+  std::copy(operation.fill.begin(), operation.fill.end(), instruction.real.begin());
+  program.push_back(instruction);
+}
+
 void draw(const ops::Affine& operation, const SampleSpec& pixels, OperationDraws& draws, Program& program) {
   AffineParameters parameters;
   parameters.degrees = draws.in(operation.degrees);

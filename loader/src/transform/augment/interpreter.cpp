@@ -62,6 +62,13 @@ void Interpreter::execute(const Instruction& instruction) {
         for (std::uint32_t c = 0; c < channels_; ++c) now_[i + c] = before[instruction.whole[c]];
       }
       return;
+    case Opcode::drop_channels:
+      for (std::uint32_t c = 0; c < channels_; ++c) {
+        if ((static_cast<std::uint32_t>(instruction.whole[c / 32]) >> (c % 32) & 1U) == 0) continue;
+        const std::uint8_t value = cut_byte(fill_of(instruction.real.data(), c));
+        for (std::size_t i = c; i < values_; i += channels_) now_[i] = value;
+      }
+      return;
     case Opcode::sharpness:
       return sharpen(instruction.real[0]);
     case Opcode::blur:

@@ -68,6 +68,14 @@ __device__ void permute(Block& block, const Step& instruction) {
   }
 }
 
+__device__ void drop_channels(Block& block, const Step& instruction) {
+  for (std::uint32_t i = threadIdx.x; i < block.values; i += kAugmentThreads) {
+    const std::uint32_t c = i % block.channels;
+    if ((static_cast<std::uint32_t>(instruction.whole[c / 32]) >> (c % 32) & 1U) != 0)
+      block.now[i] = cut_byte(fill_of(instruction.real, c));
+  }
+}
+
 __device__ void erase(Block& block, const Step& instruction) {
   const std::int32_t* const whole = instruction.whole;
   const std::uint32_t across = static_cast<std::uint32_t>(whole[3]) * block.channels;
