@@ -91,7 +91,7 @@ DiskLimit::DiskLimit(const Dataset& dataset, const LoaderOptions& options) {
   // and the batches that fit into readahead_bytes.
   const bool aligned = dataset.info().codec.kind == CodecSpec::Kind::none && sample % kPage == 0;
   const std::uint64_t block = (sample + kPage - 1) / kPage * kPage + (aligned ? 0 : kPage);
-  const std::uint64_t ahead = std::clamp<std::uint64_t>(options.readahead_bytes / (block * batch), 1,
+  const std::uint64_t ahead = std::clamp<std::uint64_t>(options.memory.readahead_bytes / (block * batch), 1,
                                                         std::uint64_t{options.prefetch} + 1);
   loader_ = {block, true, true, static_cast<unsigned>(std::min<std::uint64_t>(kMostRequests, ahead * batch))};
   try {

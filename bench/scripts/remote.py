@@ -84,7 +84,13 @@ def fetch(path, cache, shards):
 
     begin, started = time.perf_counter(), sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
     loader = sl.Loader(
-        path, batch_size=1, device="cpu", framework="numpy", shuffle=True, prefetch=1, cache=cache
+        path,
+        batch_size=1,
+        device="cpu",
+        framework="numpy",
+        shuffle=True,
+        prefetch=1,
+        remote=sl.RemoteOptions(cache=cache),
     )
     next(iter(loader.epoch(0)))
     while sum(name.endswith(".safetensors") for name in os.listdir(cache)) < shards:
@@ -105,7 +111,7 @@ def load(path, epochs, cache, cache_bytes):
 
     import shardloader as sl
 
-    options = {"cache": cache, "cache_bytes": cache_bytes} if cache else {}
+    options = {"remote": sl.RemoteOptions(cache=cache, cache_bytes=cache_bytes)} if cache else {}
     started = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
     begin = time.perf_counter()
     loader = sl.Loader(

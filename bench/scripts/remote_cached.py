@@ -60,7 +60,7 @@ def turns(count):
 def open_loader(path, cache, started=None):
     import shardloader as sl
 
-    options = {"cache": cache} if cache else {}
+    options = {"remote": sl.RemoteOptions(cache=cache)} if cache else {}
     return sl.Loader(
         path, batch_size=256, device="cpu", framework="numpy", window_shards=2, drop_last=False, **options
     )

@@ -62,8 +62,7 @@ def load(url, window, cache, cache_bytes, epochs, seconds):
         framework="numpy",
         window_shards=window,
         drop_last=False,
-        cache=cache,
-        cache_bytes=cache_bytes,
+        remote=sl.RemoteOptions(cache=cache, cache_bytes=cache_bytes),
     )
     pause = seconds / len(loader)
     found = []

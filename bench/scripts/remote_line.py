@@ -54,7 +54,7 @@ def load(url, window, cache, whole):
 
     options = {
         **({"window_shards": int(window)} if window != "0" else {}),
-        **({"cache": cache} if cache else {}),
+        **({"remote": sl.RemoteOptions(cache=cache)} if cache else {}),
     }
     begin = time.perf_counter()
     loader = sl.Loader(url, batch_size=64, device="cpu", framework="numpy", drop_last=False, **options)

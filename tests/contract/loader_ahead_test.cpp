@@ -137,7 +137,7 @@ TEST_F(LoaderAhead, TriesTheBeginOfAShardWhenItIsMade) {
 
 TEST_F(LoaderAhead, WaitsForRegistrationsWhereThereIsNoStagingMemory) {
   LoaderOptions o = options();
-  o.pinned_bytes = 3 * 10 * kSampleBytes - 1;
+  o.memory.pinned_bytes = 3 * 10 * kSampleBytes - 1;
   {
     Loader loader(*data_, device_, o);
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) run_and_check(loader, epoch);
@@ -148,8 +148,8 @@ TEST_F(LoaderAhead, WaitsForRegistrationsWhereThereIsNoStagingMemory) {
   }
   o = windowed(kShards);
   o.batch_size = 50;
-  o.registered_bytes = shard_file_bytes();
-  o.pinned_bytes = kSampleBytes;
+  o.memory.registered_bytes = shard_file_bytes();
+  o.memory.pinned_bytes = kSampleBytes;
   Loader loader(*data_, device_, o);
   EXPECT_SHARD_ERROR(run_epoch(*device_, loader, 0), ErrorCode::resource, "raise registered_bytes");
 }
@@ -178,11 +178,11 @@ TEST_F(LoaderAhead, RegistersInALaterEpochWhatWasRefusedBefore) {
 
 TEST_F(LoaderAhead, StagesWhatOfAWindowExceedsTheBudget) {
   LoaderOptions o = windowed(kShards);
-  o.registered_bytes = 2 * shard_file_bytes();
+  o.memory.registered_bytes = 2 * shard_file_bytes();
   Loader loader(*data_, device_, o);
   run_until(loader, 0, [&] { return device_->copies_in_place() > 0; });
   EXPECT_GT(device_->copies_from_pinned(), 0U);
-  EXPECT_LE(device_->most_registered_bytes(), o.registered_bytes);
+  EXPECT_LE(device_->most_registered_bytes(), o.memory.registered_bytes);
 }
 
 // Verification defers the copies of every batch, so that two batches hold shards at once while others make
@@ -193,7 +193,7 @@ TEST_F(LoaderAhead, NeverGivesUpAShardThatABatchReads) {
     SCOPED_TRACE("SHARD_TEST_SEED=" + std::to_string(first_seed() + round));
     LoaderOptions o = windowed(1 + static_cast<std::uint32_t>(round % 3));
     o.seed = first_seed() + round;
-    o.registered_bytes = (1 + round % 2) * shard_file_bytes();
+    o.memory.registered_bytes = (1 + round % 2) * shard_file_bytes();
     o.verify = round % 3 == 0 ? Verify::never : Verify::always;
     Loader loader(*data_, device_, o);
     const std::uint64_t before = device_->calls(DeviceCall::registration);
@@ -208,13 +208,13 @@ TEST_F(LoaderAhead, NeverGivesUpAShardThatABatchReads) {
 TEST_F(LoaderAhead, VerifiesUnderABudgetThatHoldsTheShardsOfOneBatch) {
   LoaderOptions o = windowed(1);
   o.batch_size = kSamples;
-  o.registered_bytes = shard_file_bytes();
-  o.pinned_bytes = 1;  // nothing is staged
+  o.memory.registered_bytes = shard_file_bytes();
+  o.memory.pinned_bytes = 1;  // nothing is staged
   o.verify = Verify::always;
   Loader loader(*data_, device_, o);
   for (std::uint64_t epoch = 0; epoch < 3; ++epoch) run_and_check(loader, epoch);
   EXPECT_EQ(device_->copies_from_pinned(), 0U);
-  EXPECT_LE(device_->most_registered_bytes(), o.registered_bytes);
+  EXPECT_LE(device_->most_registered_bytes(), o.memory.registered_bytes);
 }
 
 // What verification finds meanwhile is said of the batch that it belongs to.
@@ -231,8 +231,8 @@ TEST_F(LoaderAhead, SaysWhatVerificationFoundUnderSuchABudget) {
   LoaderOptions o = windowed(1);
   o.order = OrderMode::sequential;
   o.batch_size = kSamples;
-  o.registered_bytes = shard_file_bytes();
-  o.pinned_bytes = 1;
+  o.memory.registered_bytes = shard_file_bytes();
+  o.memory.pinned_bytes = 1;
   o.verify = Verify::always;
   Loader loader(*data_, device_, o);
   for (int batch = 0; batch < 3; ++batch) EXPECT_TRUE(loader.next());

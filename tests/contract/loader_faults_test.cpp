@@ -345,7 +345,7 @@ TEST(StepFaults, NamesTheSampleThatTheDeviceCouldNotRead) {
   o.order = OrderMode::sequential;
   o.batch_size = 1;
   o.prefetch = 1;
-  o.pinned_bytes = 1;  // nothing is staged: every sample is read in place
+  o.memory.pinned_bytes = 1;  // nothing is staged: every sample is read in place
   Loader loader(data, device, o);
   auto batch = loader.next();
   ASSERT_TRUE(batch);

@@ -86,28 +86,28 @@ std::vector<BadOption> bad_options() {
       {"pinned_bytes",
        [](auto& o) {
          o.transport = TransportKind::staged;
-         o.pinned_bytes = 14'399;
+         o.memory.pinned_bytes = 14'399;
        },
        {"pinned_bytes is 14399", "14400 bytes"},
        ErrorCode::resource},
       {"registered_bytes",
        [](auto& o) {
          o.transport = TransportKind::mapped;
-         o.registered_bytes = 1000;
+         o.memory.registered_bytes = 1000;
        },
        {"registered_bytes", "budget of 1000 bytes"},
        ErrorCode::resource},
       {"registered_bytes, shuffle",
        [](auto& o) {
          o.transport = TransportKind::mapped;
-         o.registered_bytes = 30'000;
+         o.memory.registered_bytes = 30'000;
        },
        {"registered_bytes", "budget of 30000 bytes", "windowed"},
        ErrorCode::resource},
       {"resident_bytes",
        [](auto& o) {
          o.transport = TransportKind::resident;
-         o.resident_bytes = 359;
+         o.memory.resident_bytes = 359;
        },
        {"resident_bytes is 359", "360 bytes"},
        ErrorCode::resource},
@@ -226,11 +226,11 @@ TEST_F(LoaderOptionsTable, TakesTheValuesAtTheBounds) {
       [](auto& o) { o.threads = 256; },
       [](auto& o) {
         o.transport = TransportKind::staged;
-        o.pinned_bytes = 14'400;
+        o.memory.pinned_bytes = 14'400;
       },
       [](auto& o) {
         o.transport = TransportKind::resident;
-        o.resident_bytes = 360;
+        o.memory.resident_bytes = 360;
       },
       [](auto& o) { crop(o, CropKind::center, 12, 10); },
       [](auto& o) {

@@ -146,7 +146,7 @@ TEST_F(LoaderRefusals, AreNotNeededWhereAWindowOfShardsFitsTheBudget) {
     o.tail = Tail::pad;
     auto unbounded = make_gpu_like_device(1);
     Loader reference(data, unbounded, o);
-    o.registered_bytes = 4 * (28 * 360 + 4096);  // two windows
+    o.memory.registered_bytes = 4 * (28 * 360 + 4096);  // two windows
     auto device = make_gpu_like_device(1);
     {
       Loader loader(data, device, o);
@@ -158,7 +158,7 @@ TEST_F(LoaderRefusals, AreNotNeededWhereAWindowOfShardsFitsTheBudget) {
         ASSERT_EQ(run_epoch(*device, loader, epoch), run_epoch(*unbounded, reference, epoch));
       EXPECT_TRUE(moved());
     }
-    EXPECT_LE(device->most_registered_bytes(), o.registered_bytes);
+    EXPECT_LE(device->most_registered_bytes(), o.memory.registered_bytes);
     expect_nothing_left(*device);
   }
 }

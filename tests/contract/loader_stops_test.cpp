@@ -235,7 +235,7 @@ TEST_P(StopsWhileRegistering, EndsAWaitForTheRegistrationOfAShard) {
   auto* const limited = dynamic_cast<LimitedDevice*>(device_.get());
   ASSERT_NE(limited, nullptr);
   LoaderOptions o = options(2);
-  o.pinned_bytes = 1;
+  o.memory.pinned_bytes = 1;
   const std::uint64_t tried = limited->calls(DeviceCall::registration) + 1;  // when the loader is made
   limited->hold_registrations_from(tried + 1);
   std::optional<Loader> loader(std::in_place, *data_, device_, o);

@@ -194,7 +194,7 @@ TEST_P(LoaderTargets, TakeTheMemoryThatWasPlanned) {
     for (const LoaderOptions& options : {with_targets(transport), with_views(transport)}) {
       const auto device = make_host_device(2);
       LoaderOptions bounded = options;
-      bounded.resident_bytes = 1 << 20;
+      bounded.memory.resident_bytes = 1 << 20;
       const LoaderMemory planned = plan_memory(data, *device, bounded);
       Loader loader(data, device, bounded);
       static_cast<void>(loader.next());

@@ -78,10 +78,10 @@ int main(int argc, char** argv) {
                                           : OrderMode::sequential;
     if (order == "by_shard") options.partition = Partition::by_shard;
     const auto number = [&](int at) { return std::strtoull(argv[at], nullptr, 10); };
-    if (std::string(argv[4]) != "-") options.cache = argv[4];
-    options.cache_bytes = number(5);
-    if (argc >= 8 && std::string(argv[6]) != "-") options.transit = argv[6];
-    if (argc >= 8) options.transit_bytes = number(7);
+    if (std::string(argv[4]) != "-") options.remote.cache = argv[4];
+    options.remote.cache_bytes = number(5);
+    if (argc >= 8 && std::string(argv[6]) != "-") options.remote.transit = argv[6];
+    if (argc >= 8) options.remote.transit_bytes = number(7);
     if (argc >= 10) {
       options.rank = static_cast<std::uint32_t>(number(8));
       options.world_size = static_cast<std::uint32_t>(number(9));

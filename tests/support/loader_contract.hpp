@@ -159,7 +159,7 @@ TEST_P(LoaderContract, TakesTheDeviceAndPinnedMemoryThatWasPlanned) {
     LoaderOptions o = options();
     o.transport = kind;
     o.transform.dtype = DType::f16;
-    o.resident_bytes = 10'000;
+    o.memory.resident_bytes = 10'000;
     const LoaderMemory plan = plan_memory(data, *device_, o);
     Loader loader(data, device_, o);
     EXPECT_EQ(loader.stats().device_bytes, plan.device_bytes) << to_string(kind);
@@ -178,7 +178,7 @@ TEST_P(LoaderContract, KeepsNoMoreResidentThanARankComesTo) {
   o.transport = TransportKind::resident;
   const auto resident = [&](const LoaderOptions& asked) {
     LoaderOptions other = asked;
-    other.resident_bytes = sample;
+    other.memory.resident_bytes = sample;
     const std::uint64_t one = Loader(data, device_, other).stats().device_bytes - sample;
     Loader loader(data, device_, asked);
     run_epoch(*device_, loader, 0);
@@ -242,7 +242,7 @@ TEST_P(LoaderContract, GivesTheSameBatchesForEveryTransportDepthAndThreadCount) 
       other.transport = kind;
       other.prefetch = depth;
       other.threads = depth;
-      other.resident_bytes = 360 * 50;  // half of the samples
+      other.memory.resident_bytes = 360 * 50;  // half of the samples
       Loader loader(data, device_, other);
       if (kind == TransportKind::resident) {
         EXPECT_EQ(run_epoch(*device_, loader, 4).size(), reference.size());
@@ -498,7 +498,7 @@ TEST_P(LoaderContract, RefusesOptionsThatCannotBe) {
                      ErrorCode::invalid_argument, "larger than the stored samples");
   EXPECT_SHARD_ERROR(make([](auto& o) {
                        o.transport = TransportKind::staged;
-                       o.pinned_bytes = 1000;
+                       o.memory.pinned_bytes = 1000;
                      }),
                      ErrorCode::resource, "pinned_bytes is 1000");
 }

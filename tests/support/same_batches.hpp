@@ -395,12 +395,12 @@ class SameBatches : public ::testing::TestWithParam<DeviceUnderTest> {
     for (const ShardSummary& shard : shards) largest = std::max(largest, shard.size_bytes);
     if (kind == TransportKind::mapped) {  // shards come and go; samples may not be staged
       if (setting.options.order != OrderMode::shuffle && random.coin())
-        options.registered_bytes = largest * random.between(1, 3);
+        options.memory.registered_bytes = largest * random.between(1, 3);
       else if (random.coin())
-        options.pinned_bytes = stored_bytes;
+        options.memory.pinned_bytes = stored_bytes;
     }
     if (kind == TransportKind::resident)  // little, or more than all
-      options.resident_bytes = stored_bytes * random.one_of({1U, 7U, 1000U});
+      options.memory.resident_bytes = stored_bytes * random.one_of({1U, 7U, 1000U});
     return options;
   }
 

@@ -33,7 +33,7 @@ struct LoadArguments {
 
 void apply(LoadArguments& arguments) {
   LoaderOptions& options = arguments.load.options;
-  options.cache = arguments.cache;
+  options.remote.cache = arguments.cache;
   options.transport = transport_of(arguments.transport);
   options.transform = arguments.transform.options();
   if (arguments.order == "sequential") options.order = OrderMode::sequential;
@@ -167,7 +167,7 @@ void add_load(const Subcommands& subcommands) {
   sub.add_option("--cache", arguments->cache,
                  "Of a data set on a server: the folder for its shards, which stays")
       ->type_name("DIR");
-  add_size_option(sub, "--cache-bytes", options.cache_bytes, "The most bytes in it")
+  add_size_option(sub, "--cache-bytes", options.remote.cache_bytes, "The most bytes in it")
       ->default_str("what the disk has");
   add_device_option(sub, arguments->device, "host, cuda, or cuda:N,M,... for one rank on each of these GPUs");
   sub.add_option("--transport", arguments->transport, "auto, mapped, staged, direct or resident")
@@ -178,7 +178,7 @@ void add_load(const Subcommands& subcommands) {
   sub.add_option("--prefetch", options.prefetch, "Batches ahead");
   sub.add_option("--threads", options.threads, "Copy threads; on the host, threads of the device")
       ->default_str("8, host: 2");
-  add_size_option(sub, "--readahead", options.readahead_bytes, "Reads in progress, for direct");
+  add_size_option(sub, "--readahead", options.memory.readahead_bytes, "Reads in progress, for direct");
   sub.add_option("--order", arguments->order, "Order of the samples: shuffle, sequential or windowed")
       ->type_name("NAME")
       ->check(CLI::IsMember({"shuffle", "sequential", "windowed"}));
@@ -189,7 +189,8 @@ of two halves (0.7 and 0.3), or each sample four times in a batch (repeated))")
       ->check(CLI::IsMember({"once", "subset", "balanced", "weighted", "mix", "repeated"}));
   sub.add_option("--window", options.window_shards, "Shards per window, for windowed");
   arguments->transform.add_to(sub);
-  add_size_option(sub, "--registered", options.registered_bytes, "Budget for registered shards, for mapped")
+  add_size_option(sub, "--registered", options.memory.registered_bytes,
+                  "Budget for registered shards, for mapped")
       ->default_str("half of the available memory");
   sub.add_option("--verify", arguments->verify, R"(
 Compare checksums while loading: never, first_epoch or always)")

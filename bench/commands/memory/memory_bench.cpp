@@ -32,7 +32,7 @@ void give_memory_back() {
 #endif
 }
 
-LoaderOptions options_of(const MemoryOptions& options, std::uint64_t batch) {
+LoaderOptions options_of(const MemoryBenchOptions& options, std::uint64_t batch) {
   LoaderOptions loader = options.loader;
   loader.order = OrderMode::shuffle;
   loader.tail = Tail::wrap;
@@ -90,7 +90,7 @@ double difference(std::uint64_t predicted, std::uint64_t measured) noexcept {
 }
 
 std::vector<MemoryCase> bench_memory(const Dataset& dataset, const std::shared_ptr<Device>& device,
-                                     const MemoryOptions& options, const std::atomic<bool>& cancel,
+                                     const MemoryBenchOptions& options, const std::atomic<bool>& cancel,
                                      const std::function<void(const std::vector<MemoryCase>&)>& done) {
   for (const std::uint64_t batch : options.batch_sizes)
     if (batch < 1 || batch > kMostBatch)

@@ -26,7 +26,7 @@ struct MemoryCase {
   std::uint64_t batches = 0;
 };
 
-struct MemoryOptions {
+struct MemoryBenchOptions {
   LoaderOptions loader;  // batch_size is set by each case; the order is shuffled, its tail wraps
   std::vector<std::uint64_t> batch_sizes{1, 8, 32, 128, 256};
 };
@@ -35,7 +35,7 @@ struct MemoryOptions {
 // transport, all shards are registered or all samples resident. Errors: invalid_argument (a batch size, its
 // bounds), cancelled. What a loader throws becomes the case's problem.
 std::vector<MemoryCase> bench_memory(const Dataset& dataset, const std::shared_ptr<Device>& device,
-                                     const MemoryOptions& options, const std::atomic<bool>& cancel,
+                                     const MemoryBenchOptions& options, const std::atomic<bool>& cancel,
                                      const std::function<void(const std::vector<MemoryCase>&)>& done);
 
 // |measured - predicted| / predicted. 0 if both are 0, 1 if only the prediction is 0.

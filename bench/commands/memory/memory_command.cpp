@@ -19,7 +19,7 @@ struct MemoryArguments {
   Outputs outputs;
   TransformArguments transform;
   unsigned threads = 2;
-  MemoryOptions options;
+  MemoryBenchOptions options;
 };
 
 std::uint64_t grown(std::uint64_t before, std::uint64_t after) { return after > before ? after - before : 0; }
@@ -44,11 +44,12 @@ Json memory_json(const MemoryCase& one, const Device& device, const LoaderOption
                   {"limit_is", limit_is}};
   };
   row("device", predicted.device_bytes, measured.device_bytes, on_device, device_limit);
-  row("pinned", predicted.pinned_bytes, measured.pinned_bytes, ring ? options.pinned_bytes : available,
+  row("pinned", predicted.pinned_bytes, measured.pinned_bytes, ring ? options.memory.pinned_bytes : available,
       ring ? "pinned_bytes" : "available memory");
   if (predicted.registered_bytes > 0 || measured.registered_bytes > 0)
     row("registered", predicted.registered_bytes, measured.registered_bytes,
-        options.registered_bytes != 0 ? options.registered_bytes : available / 2, "registered_bytes");
+        options.memory.registered_bytes != 0 ? options.memory.registered_bytes : available / 2,
+        "registered_bytes");
   if (host)
     row("process", predicted.device_bytes + predicted.pinned_bytes,
         grown(one.process_before, one.process_after), available, device_limit);
@@ -125,10 +126,12 @@ void add_memory(const Subcommands& subcommands) {
       ->type_name("NAME");
   sub.add_option("--prefetch", loader.prefetch, "Batches ahead");
   add_threads_option(sub, arguments->threads, "Threads of the host device");
-  add_size_option(sub, "--pinned-bytes", loader.pinned_bytes, "Bound of pinned memory")->default_str("1 GiB");
-  add_size_option(sub, "--registered-bytes", loader.registered_bytes, "Bound of registered shards")
+  add_size_option(sub, "--pinned-bytes", loader.memory.pinned_bytes, "Bound of pinned memory")
+      ->default_str("1 GiB");
+  add_size_option(sub, "--registered-bytes", loader.memory.registered_bytes, "Bound of registered shards")
       ->default_str("half of the available memory");
-  add_size_option(sub, "--resident-bytes", loader.resident_bytes, "Device memory for samples, for resident")
+  add_size_option(sub, "--resident-bytes", loader.memory.resident_bytes,
+                  "Device memory for samples, for resident")
       ->default_str("what fits");
   arguments->transform.add_to(sub);
   add_quick_option(sub, "Take at most 3 of the batch sizes",

@@ -45,7 +45,7 @@ std::vector<TierTask> server_tasks(const ServerTier& tier, const std::vector<std
     };
     const auto epochs = [=, &cancel](const fs::path& cache, double seconds) {
       LoaderOptions with = load;
-      with.cache = cache;
+      with.remote.cache = cache;
       return run_epochs(address, device, with, seconds, 30 * std::max(1.0, options.seconds), cancel);
     };
 

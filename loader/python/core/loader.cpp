@@ -5,6 +5,7 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 #include <unistd.h>
 
@@ -194,31 +195,31 @@ class PyLoader {
 
 const char* name_of(TransportKind kind) { return to_string(kind).data(); }
 
+nb::object value_of(TransportKind kind) { return nb::str(name_of(kind)); }
+nb::object value_of(const std::string& word) { return text(word); }
+nb::object value_of(double number) { return nb::cast(number); }
+nb::object value_of(std::uint64_t number) { return nb::cast(number); }
+
 nb::dict stats(const PyLoader& self) {
   const LoaderStats stats = self.loader().stats();
   nb::dict result;
-  result["batches"] = stats.batches;
-  result["samples"] = stats.samples;
-  result["bytes"] = stats.bytes;
-  result["storage_seconds"] = stats.storage_seconds;
-  result["link_seconds"] = stats.link_seconds;
-  result["consumer_seconds"] = stats.consumer_seconds;
-  result["starved_seconds"] = stats.starved_seconds;
-  result["transport"] = nb::str(name_of(stats.transport));
-  result["reason"] = text(stats.reason);
-  result["registered_bytes"] = stats.registered_bytes;
-  result["pinned_bytes"] = stats.pinned_bytes;
-  result["device_bytes"] = stats.device_bytes;
-  result["fetched_bytes"] = stats.fetched_bytes;
-  result["requests"] = stats.requests;
-  result["retries"] = stats.retries;
-  result["fetch_seconds"] = stats.fetch_seconds;
-  result["arrived_shards"] = stats.arrived_shards;
-  result["arrived_bytes"] = stats.arrived_bytes;
-  result["passed_bytes"] = stats.passed_bytes;
-  result["transit_bytes"] = stats.transit_bytes;
-  result["storage_problem"] = text(stats.storage_problem);
+  const auto add = [&](const Statistic& statistic, auto member) {
+    result[nb::str(statistic.name.data(), statistic.name.size())] = value_of(stats.*member);
+  };
+  LoaderStats::members(add);
   return result;
+}
+
+// [(name, Python's type, sentence)]
+nb::list statistics() {
+  nb::list all;
+  const LoaderStats none;
+  const auto add = [&](const Statistic& statistic, auto member) {
+    const nb::object value = value_of(none.*member);
+    all.append(nb::make_tuple(statistic.name, value.type().attr("__name__"), statistic.sentence));
+  };
+  LoaderStats::members(add);
+  return all;
 }
 
 nb::tuple state(const PyLoader& self) {
@@ -276,6 +277,7 @@ void bind_loader(nb::module_& module) {
       .def("state", &state)
       .def("stats", &stats)
       .def("delivered", &delivered);
+  module.def("statistics", &statistics);
   module.def("cuda_device_count", [] {
 #ifdef SHARD_PYTHON_CUDA
     WithoutGil without_gil;

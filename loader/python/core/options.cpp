@@ -203,15 +203,15 @@ LoaderOptions loader_options(const nb::dict& given) {
   options.prefetch = whole32(given, "prefetch");
   options.threads = whole32(given, "threads");
   options.ragged = ragged_options(given);
-  for (const auto& [name, field] :
-       {std::pair{"registered_bytes", &options.registered_bytes},
-        std::pair{"pinned_bytes", &options.pinned_bytes},
-        std::pair{"resident_bytes", &options.resident_bytes},
-        std::pair{"readahead_bytes", &options.readahead_bytes},
-        std::pair{"cache_bytes", &options.cache_bytes}, std::pair{"transit_bytes", &options.transit_bytes}})
+  for (const auto& [name, field] : {std::pair{"registered_bytes", &options.memory.registered_bytes},
+                                    std::pair{"pinned_bytes", &options.memory.pinned_bytes},
+                                    std::pair{"resident_bytes", &options.memory.resident_bytes},
+                                    std::pair{"readahead_bytes", &options.memory.readahead_bytes},
+                                    std::pair{"cache_bytes", &options.remote.cache_bytes},
+                                    std::pair{"transit_bytes", &options.remote.transit_bytes}})
     if (has(given, name)) *field = whole64(given, name);
-  if (has(given, "cache")) options.cache = nb::cast<std::filesystem::path>(given["cache"]);
-  if (has(given, "transit")) options.transit = nb::cast<std::filesystem::path>(given["transit"]);
+  if (has(given, "cache")) options.remote.cache = nb::cast<std::filesystem::path>(given["cache"]);
+  if (has(given, "transit")) options.remote.transit = nb::cast<std::filesystem::path>(given["transit"]);
   return options;
 }
 

@@ -33,7 +33,12 @@ def served(tmp_path, monkeypatch):
 
 def loader_of(server, tmp_path, **options):
     return sl.Loader(
-        server.url, batch_size=4, window_shards=1, framework="numpy", cache=tmp_path / "cache", **options
+        server.url,
+        batch_size=4,
+        window_shards=1,
+        framework="numpy",
+        remote=sl.RemoteOptions(cache=tmp_path / "cache"),
+        **options,
     )
 
 

@@ -46,13 +46,16 @@ def test_what_does_not_fit_in_the_cache_is_in_transit(server, tmp_path):
     size = sum(file.stat().st_size for file in (tmp_path / "set").glob("*.safetensors"))
     address = f"{server.url}/set"
     for options in ({}, {"cache": tmp_path / "cache", "cache_bytes": size // 2}):
-        there, stats = epochs(address, transit=tmp_path / "transit", transit_bytes=size // 2, **options)
+        there, stats = epochs(
+            address,
+            remote=sl.RemoteOptions(transit=tmp_path / "transit", transit_bytes=size // 2, **options),
+        )
         assert there == here
         assert stats.transport == "staged"
         assert stats.passed_bytes > size // 2
         assert stats.transit_bytes <= size // 2
         assert os.listdir(tmp_path / "transit") == []
-    there, stats = epochs(address, transit_bytes=1)  # no room: by range
+    there, stats = epochs(address, remote=sl.RemoteOptions(transit_bytes=1))  # no room: by range
     assert there == here
     assert stats.passed_bytes == 0
 
@@ -70,7 +73,7 @@ def test_the_same_shards_twice_in_one_data_set(server, tmp_path):
             framework="numpy",
             window_shards=2,
             drop_last=False,
-            **options,
+            remote=sl.RemoteOptions(**options),
         )
         for epoch in range(8):
             seen = []
@@ -134,7 +137,7 @@ def test_cached_shards_that_others_change_while_they_are_read(server, tmp_path, 
         )
 
     here = open_loader(tmp_path / "set")
-    there = open_loader(f"{server.url}/set", cache=tmp_path / "cache")
+    there = open_loader(f"{server.url}/set", remote=sl.RemoteOptions(cache=tmp_path / "cache"))
 
     def same(epoch):
         for (labels, images), (found, others) in zip(
@@ -242,12 +245,12 @@ def test_a_plan_reads_archives_on_servers(server, photos, tmp_path):
 def test_what_keeps_shards_out_of_the_cache_is_said_once(server, tmp_path):
     here, _ = epochs(tmp_path / "set")
     address, cache = f"{server.url}/set", tmp_path / "cache"
-    epochs(address, cache=cache)
+    epochs(address, remote=sl.RemoteOptions(cache=cache))
     for file in list(cache.glob("*.safetensors"))[:2]:
         file.unlink()
         (file / "in the way").mkdir(parents=True)
     with pytest.warns(RuntimeWarning, match="cannot be used, and not be removed") as said:
-        there, stats = epochs(address, cache=cache)
+        there, stats = epochs(address, remote=sl.RemoteOptions(cache=cache))
     assert there == here
     assert len([one for one in said if issubclass(one.category, RuntimeWarning)]) == 1
     assert str(cache) in stats.storage_problem

@@ -122,7 +122,7 @@ def make_storage(chance, folder):
 def consume(data, options, storage, chance):
     """What a consumer sees that stops, jumps between epochs and resumes."""
     seen = []
-    loader = sl.Loader(data, framework="numpy", device="cpu", **options, **storage)
+    loader = sl.Loader(data, framework="numpy", device="cpu", **options, remote=sl.RemoteOptions(**storage))
     epoch = 0
     for _ in range(chance.randint(1, 4)):
         stop = chance.choice([None, 0, 1, 5])
@@ -141,7 +141,9 @@ def consume(data, options, storage, chance):
         if then < 0.2:
             state = loader.state_dict()
             loader.close()
-            loader = sl.Loader(data, framework="numpy", device="cpu", **options, **storage)
+            loader = sl.Loader(
+                data, framework="numpy", device="cpu", **options, remote=sl.RemoteOptions(**storage)
+            )
             loader.load_state_dict(state)
             epoch = state["epoch"]
         else:

@@ -49,7 +49,8 @@ BatchMaker::BatchMaker(const LoaderSetup& setup, Ring& ring, const Mailbox& mail
   transport_ = make_transport(context, reason_);
   prepare_lanes();
   prepare_slots(ring);
-  if (setup.dataset.is_remote() && (!setup.options.cache.empty() || setup.options.transit_bytes > 0))
+  if (setup.dataset.is_remote() &&
+      (!setup.options.remote.cache.empty() || setup.options.remote.transit_bytes > 0))
     filler_.emplace(setup);
   if (setup.options.transport == TransportKind::resident) make_resident();
 }
@@ -68,7 +69,7 @@ void BatchMaker::prepare_lanes() {
   for (std::uint64_t i = 0; i < memory.lanes; ++i)
     lanes_.push_back({allocate(memory.decoded_bytes), allocate(memory.augment_bytes),
                       std::make_unique<FieldMaker>(setup_), device.create_stream()});
-  counts_.device_bytes += memory.size_bytes();
+  stats_.device_bytes += memory.size_bytes();
 }
 
 void BatchMaker::prepare_slots(Ring& ring) {
@@ -84,8 +85,8 @@ void BatchMaker::prepare_slots(Ring& ring) {
           std::make_unique<Verdict>(setup_.dataset, setup_.forms, device, setup_.options.batch_size);
     lanes_.front().fields->prepare(slot, memory.fields_offsets);
     prepare_columns(slot, memory);
-    counts_.device_bytes += memory.images_bytes + memory.raw_bytes + memory.columns_bytes;
-    counts_.pinned_bytes += memory.columns_bytes + memory.verdict_bytes;
+    stats_.device_bytes += memory.images_bytes + memory.raw_bytes + memory.columns_bytes;
+    stats_.pinned_bytes += memory.columns_bytes + memory.verdict_bytes;
     transport_->prepare(slot);
   }
 }
@@ -117,10 +118,11 @@ void BatchMaker::prepare_columns(Slot& slot, const SlotMemory& memory) {
 void BatchMaker::make_resident() {
   const DatasetInfo& info = setup_.dataset.info();
   const std::uint64_t samples = setup_.order.samples_of_rank();
-  const std::uint64_t free = setup_.options.resident_bytes != 0 ? 0 : setup_.device->free_memory_bytes();
+  const std::uint64_t free =
+      setup_.options.memory.resident_bytes != 0 ? 0 : setup_.device->free_memory_bytes();
   const ResidentMemory memory = resident_memory(info, setup_.options, samples, free);
   resident_.emplace(*setup_.device, memory.capacity_bytes, memory.alignment);
-  counts_.device_bytes += memory.capacity_bytes;
+  stats_.device_bytes += memory.capacity_bytes;
   const std::string part =
       setup_.form->fixed_size() && setup_.forms.size() == 1
           ? fmt::format("{} of {} samples", memory.capacity_bytes / setup_.form->most_bytes_to_device(),
@@ -165,7 +167,7 @@ void BatchMaker::wait_for_last_use(const Slot& slot) {
   } catch (const Error&) {
     rethrow_named(setup_.dataset);
   }
-  counts_.link_seconds += watch.seconds();
+  stats_.link_seconds += watch.seconds();
 }
 
 void BatchMaker::draw_pairs(Slot& slot) {
@@ -187,7 +189,7 @@ void BatchMaker::wait_for_shards(const Slot& slot) {
   std::sort(shards.begin(), shards.end());
   shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
   filler_->before_batch(slot.epoch, slot.index, shards, [this] { return mailbox_.stopping(); });
-  counts_.fetch_seconds += watch.seconds();
+  stats_.fetch_seconds += watch.seconds();
 }
 
 bool BatchMaker::ready(std::uint64_t epoch, std::uint64_t index) {
@@ -286,14 +288,11 @@ void BatchMaker::end(Slot& slot) {
   queue_fields(slot, lane);
   slot.ready_event = lane.stream->record();
   const std::vector<std::uint64_t>& sizes = work_[slot.number].sizes;
-  counts_.bytes += std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
+  stats_.bytes += std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
   if (!filler_) return;
   // A device that reads host memory may still read samples where they are mapped.
   filler_->after_batch(slot.epoch, slot.index,
                        setup_.device->info().reads_host_memory ? slot.ready_event : Event());
-  const ShardFiller::Transit transit = filler_->transit();
-  counts_.passed_bytes = transit.passed_bytes;
-  counts_.transit_bytes = transit.held_bytes;
 }
 
 // Waits for the copies into the slot. They may be queued after the consumer's work on its last batch, which
@@ -324,7 +323,7 @@ void BatchMaker::wait_released(Slot& slot) {
       if (error.code() == ErrorCode::cancelled) throw;  // else the consumer's work failed, so it has ended
     }
   }
-  counts_.consumer_seconds += watch.seconds();
+  stats_.consumer_seconds += watch.seconds();
 }
 
 void BatchMaker::write_columns(Slot& slot) {

@@ -46,25 +46,14 @@ class BatchMaker {
   void abandon(const Slot& slot) noexcept;
 
   const Transport& transport() const noexcept { return *transport_; }
-  struct Counts {
-    std::uint64_t bytes = 0;          // of samples in batches that were made
-    double link_seconds = 0;          // waiting for the device
-    double consumer_seconds = 0;      // waiting for work of consumers
-    double fetch_seconds = 0;         // waiting for shards of a server
-    std::uint64_t passed_bytes = 0;   // of shards that went through the transit area
-    std::uint64_t transit_bytes = 0;  // in it
-    // What it allocated; the transport counts its own.
-    std::uint64_t pinned_bytes = 0;
-    std::uint64_t device_bytes = 0;
-  };
-  const Counts& counts() const noexcept { return counts_; }
+  // What it counted itself, beside the transport.
+  const LoaderStats& stats() const noexcept { return stats_; }
 
   // Which transport, and why. From any thread.
   TransportKind kind() const noexcept { return resident_ ? TransportKind::resident : transport_->kind(); }
   std::string reason() const;
-  // From any thread.
-  ShardFiller::Arrived arrived() const { return filler_ ? filler_->arrived() : ShardFiller::Arrived{}; }
-  std::string storage_problem() const { return filler_ ? filler_->problem() : std::string(); }
+  // Of whole shards of a server. From any thread.
+  LoaderStats arrivals() const { return filler_ ? filler_->stats() : LoaderStats(); }
 
  private:
   // What this class keeps about the batch in a slot.
@@ -113,7 +102,7 @@ class BatchMaker {
 
   const LoaderSetup& setup_;
   const Mailbox& mailbox_;
-  Counts counts_;
+  LoaderStats stats_;
 
   // Declared before the streams and the pool, whose work reads and writes them:
   // so they are destroyed after those.

@@ -43,36 +43,21 @@ Feeder::~Feeder() {
 LoaderStats Feeder::stats() const {
   LoaderStats stats;
   {
-    const std::lock_guard lock(told_.mutex);
-    stats = told_.stats;
+    const std::lock_guard lock(published_.mutex);
+    stats = published_.stats;
   }
   stats.transport = maker_.kind();
   stats.reason = maker_.reason();
-  const Dataset::RemoteStats remote = setup_.dataset.remote_stats();
-  stats.fetched_bytes = remote.bytes;
-  stats.requests = remote.requests;
-  stats.retries = remote.retries;
-  const ShardFiller::Arrived arrived = maker_.arrived();
-  stats.arrived_shards = arrived.shards;
-  stats.arrived_bytes = arrived.bytes;
-  stats.storage_problem = maker_.storage_problem();
+  stats += maker_.arrivals();
   return stats;
 }
 
 void Feeder::publish() {
-  const BatchMaker::Counts& counts = maker_.counts();
-  const TransportUse use = maker_.transport().use();
-  const std::lock_guard lock(told_.mutex);
-  told_.stats.bytes = counts.bytes;
-  told_.stats.storage_seconds = use.storage_seconds;
-  told_.stats.link_seconds = counts.link_seconds;
-  told_.stats.consumer_seconds = slot_wait_seconds_ + counts.consumer_seconds;
-  told_.stats.registered_bytes = use.registered_bytes;
-  told_.stats.fetch_seconds = counts.fetch_seconds;
-  told_.stats.passed_bytes = counts.passed_bytes;
-  told_.stats.transit_bytes = counts.transit_bytes;
-  told_.stats.pinned_bytes = counts.pinned_bytes + use.pinned_bytes;
-  told_.stats.device_bytes = counts.device_bytes;
+  LoaderStats stats = maker_.stats();
+  stats += maker_.transport().stats();
+  stats.consumer_seconds += slot_wait_seconds_;
+  const std::lock_guard lock(published_.mutex);
+  published_.stats = std::move(stats);
 }
 
 void Feeder::feed() {

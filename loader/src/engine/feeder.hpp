@@ -49,11 +49,11 @@ class Feeder {
   std::optional<std::uint64_t> first_epoch_;  // the first one that was requested: for Verify::first_epoch
   double slot_wait_seconds_ = 0;              // for a free slot
 
-  struct Told {
+  struct Published {
     mutable std::mutex mutex;
     LoaderStats stats;
   };
-  Told told_;
+  Published published_;
 
   std::thread thread_;  // last: it uses the others
 };

@@ -20,16 +20,6 @@ namespace {
 
 [[noreturn]] void throw_cancelled() { throw Error(ErrorCode::cancelled, "the loader was cancelled"); }
 
-// What a feeder counts.
-void add_counts(LoaderStats& sum, const LoaderStats& feeder) {
-  sum.bytes += feeder.bytes;
-  sum.storage_seconds += feeder.storage_seconds;
-  sum.link_seconds += feeder.link_seconds;
-  sum.consumer_seconds += feeder.consumer_seconds;
-  sum.fetch_seconds += feeder.fetch_seconds;
-  sum.passed_bytes += feeder.passed_bytes;
-}
-
 }  // namespace
 
 LoaderWorks::LoaderWorks(std::shared_ptr<const LoaderSetup> of, std::optional<std::uint64_t> first_epoch)
@@ -111,7 +101,7 @@ void Loader::Impl::start(std::unique_lock<std::mutex>& lock, std::uint64_t epoch
 // The old ones are freed before the new ones are allocated, so that memory for both is not needed.
 void Loader::Impl::replace_works(std::unique_lock<std::mutex>& lock) {
   std::unique_ptr<LoaderWorks> works = std::move(works_);
-  if (works) add_counts(stats_, works->feeder.stats());
+  if (works) stats_ += works->feeder.stats().counted();
   lock.unlock();
   works.reset();
   std::exception_ptr refused;
@@ -322,11 +312,12 @@ void Loader::Impl::check_state(const LoaderState& state) const {
 LoaderStats Loader::Impl::stats() const {
   require_same_process();
   const std::lock_guard lock(mutex_);
-  LoaderStats stats = works_ ? works_->feeder.stats() : LoaderStats();
-  add_counts(stats, stats_);
-  stats.batches = stats_.batches;
-  stats.samples = stats_.samples;
-  stats.starved_seconds = stats_.starved_seconds;
+  LoaderStats stats = stats_;
+  if (works_) stats += works_->feeder.stats();
+  const Dataset::RemoteStats remote = setup_->dataset.remote_stats();
+  stats.fetched_bytes = remote.bytes;
+  stats.requests = remote.requests;
+  stats.retries = remote.retries;
   return stats;
 }
 

@@ -89,7 +89,7 @@ LoaderMemory plan_memory(const Dataset& dataset, const DeviceInfo& device, const
 }
 
 LoaderMemory plan_memory(const Dataset& dataset, Device& device, const LoaderOptions& options) {
-  const bool counts = options.transport == TransportKind::resident && options.resident_bytes == 0;
+  const bool counts = options.transport == TransportKind::resident && options.memory.resident_bytes == 0;
   return plan_memory(dataset, device.info(), options, counts ? device.free_memory_bytes() : 0);
 }
 

@@ -46,8 +46,8 @@ std::map<std::uint32_t, std::vector<std::uint32_t>> twins_of(const Dataset& data
 ShardFiller::ShardFiller(const LoaderSetup& setup)
     : setup_(setup),
       twins_(twins_of(setup.dataset)),
-      schedule_(setup.order, shard_bytes(setup.dataset), !setup.options.cache.empty(),
-                setup.options.transit_bytes) {}
+      schedule_(setup.order, shard_bytes(setup.dataset), !setup.options.remote.cache.empty(),
+                setup.options.remote.transit_bytes) {}
 
 ShardFiller::~ShardFiller() {
   {
@@ -121,20 +121,14 @@ void ShardFiller::give_up_batch(std::uint64_t epoch, std::uint64_t index) {
   changed_.notify_all();
 }
 
-ShardFiller::Transit ShardFiller::transit() {
-  const std::lock_guard lock(mutex_);
-  return {schedule_.transit_bytes(), schedule_.passed_bytes()};
-}
-
-ShardFiller::Arrived ShardFiller::arrived() const {
-  const std::lock_guard lock(mutex_);
-  return arrived_;
-}
-
-std::string ShardFiller::problem() const {
+LoaderStats ShardFiller::stats() const {
   std::string problem = setup_.dataset.storage_problem();
   const std::lock_guard lock(mutex_);
-  return problem.empty() ? problem_ : problem;
+  LoaderStats stats = stats_;
+  stats.passed_bytes = schedule_.passed_bytes();
+  stats.transit_bytes = schedule_.transit_bytes();
+  if (!problem.empty()) stats.storage_problem = std::move(problem);
+  return stats;
 }
 
 void ShardFiller::work(const std::stop_token& stop) {
@@ -184,14 +178,14 @@ void ShardFiller::done(const ShardSchedule::Job& job, ShardSchedule::Result resu
   --coming_;
   --copying_;
   if (result != ShardSchedule::Result::done) return;
-  ++arrived_.shards;
-  arrived_.bytes += setup_.dataset.info().shards[job.shard].size_bytes;
+  ++stats_.arrived_shards;
+  stats_.arrived_bytes += setup_.dataset.info().shards[job.shard].size_bytes;
   width_.came(setup_.dataset.remote_stats().bytes, watch_.seconds());
   start_threads();
 }
 
 // The batch that needs the shard gets the error, unless its samples can be read without the folders of this
-// machine: then problem() has it.
+// machine: then stats() has it.
 ShardSchedule::Result ShardFiller::carry_out(const ShardSchedule::Job& job, const Event& read,
                                              const std::stop_token& stop) const noexcept {
   using Kind = ShardSchedule::Job::Kind;
@@ -213,7 +207,7 @@ void ShardFiller::keep_problem(const char* problem, const std::stop_token& stop)
   if (stop.stop_requested()) return;
   try {
     const std::lock_guard lock(mutex_);
-    if (problem_.empty()) problem_ = problem;
+    if (stats_.storage_problem.empty()) stats_.storage_problem = problem;
   } catch (const std::exception&) {  // no memory to say it
   }
 }

@@ -14,7 +14,6 @@
 #include <mutex>
 #include <optional>
 #include <stop_token>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -22,6 +21,7 @@
 #include "prefetch/fill_width.hpp"
 #include "prefetch/shard_schedule.hpp"
 #include "setup/loader_setup.hpp"
+#include "shard/loader/stats.hpp"
 
 namespace shard {
 
@@ -44,18 +44,8 @@ class ShardFiller {
   // Instead, if it failed: nothing reads for it any more.
   void give_up_batch(std::uint64_t epoch, std::uint64_t index);
 
-  struct Transit {
-    std::uint64_t held_bytes = 0;    // of shards in the transit area now
-    std::uint64_t passed_bytes = 0;  // of shards that went through it
-  };
-  Transit transit();
-  struct Arrived {
-    std::uint64_t shards = 0;  // that were brought here or passed, fetched or found in the cache
-    std::uint64_t bytes = 0;
-  };
-  // Any thread may call these.
-  Arrived arrived() const;
-  std::string problem() const;  // LoaderStats::storage_problem
+  // Those of whole shards, and what kept one from coming here. From any thread.
+  LoaderStats stats() const;
 
  private:
   // As many as shards are brought at a time. mutex_ is held.
@@ -80,9 +70,8 @@ class ShardFiller {
   unsigned coming_ = 0;   // shards that a thread has taken,
   unsigned copying_ = 0;  // and of these, those that are being brought
   Stopwatch watch_;
-  Arrived arrived_;
-  mutable std::string problem_;  // the first error of a shard that was to come here
-  Event read_;                   // of the last batch
+  mutable LoaderStats stats_;
+  Event read_;  // of the last batch
   bool ending_ = false;
   std::vector<std::jthread> threads_;
 };

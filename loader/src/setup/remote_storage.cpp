@@ -35,26 +35,28 @@ std::uint64_t default_transit_bytes(const DatasetInfo& info, const LoaderOptions
 
 Dataset with_storage(Dataset data, LoaderOptions& options) {
   const bool passes = data.is_remote() && walks_shards(options);
-  if (!data.is_remote() || (options.cache.empty() && !passes)) {
-    options.transit_bytes = 0;
+  if (!data.is_remote() || (options.remote.cache.empty() && !passes)) {
+    options.remote.transit_bytes = 0;
     return data;
   }
   Dataset::Storage storage;
-  storage.cache = options.cache;
-  if (options.cache_bytes != 0) storage.cache_bytes = options.cache_bytes;
+  storage.cache = options.remote.cache;
+  if (options.remote.cache_bytes != 0) storage.cache_bytes = options.remote.cache_bytes;
   if (passes) {
-    const bool named = !options.transit.empty() || !options.cache.empty();
-    storage.transit = !options.transit.empty() ? options.transit : named ? options.cache : temporary_folder();
+    const bool named = !options.remote.transit.empty() || !options.remote.cache.empty();
+    storage.transit = !options.remote.transit.empty() ? options.remote.transit
+                      : named                         ? options.remote.cache
+                                                      : temporary_folder();
     storage.transit_shared = named && options.world_size > 1 && options.partition == Partition::global;
   }
-  if (passes && options.transit_bytes == 0) {
+  if (passes && options.remote.transit_bytes == 0) {
     const std::filesystem::path there = absolute(storage.transit);
     std::error_code error;
-    options.transit_bytes = default_transit_bytes(
+    options.remote.transit_bytes = default_transit_bytes(
         data.info(), options, std::filesystem::exists(there, error) ? there : there.parent_path());
   }
-  if (!passes) options.transit_bytes = 0;
-  if (storage.transit == storage.cache) storage.cache_spare_bytes = options.transit_bytes;
+  if (!passes) options.remote.transit_bytes = 0;
+  if (storage.transit == storage.cache) storage.cache_spare_bytes = options.remote.transit_bytes;
   return data.with_storage(storage);
 }
 

@@ -51,7 +51,7 @@ class Direct final : public Transport {
         std::accumulate(memory_.pitch_bytes.begin(), memory_.pitch_bytes.end(), std::uint64_t{0});
     const std::uint64_t mean =
         std::min(most, shard_bytes(info) / info.samples() + parts * memory_.unit_bytes);
-    depth_ = std::clamp<std::uint64_t>(options.readahead_bytes / (mean * batch), 1, slots);
+    depth_ = std::clamp<std::uint64_t>(options.memory.readahead_bytes / (mean * batch), 1, slots);
     const auto entries =
         static_cast<unsigned>(std::bit_ceil(std::min<std::uint64_t>(kMaxEntries, depth_ * batch * parts)));
     try {
@@ -120,7 +120,9 @@ class Direct final : public Transport {
     copy_rows(*context_.copy_stream, slot, copies_, [&](std::size_t row) { return row_of(reads, row); });
   }
 
-  TransportUse use() const noexcept override { return {0, pinned_bytes_, storage_seconds_}; }
+  LoaderStats stats() const noexcept override {
+    return {.storage_seconds = storage_seconds_, .pinned_bytes = pinned_bytes_};
+  }
 
   std::string remark() const override {
     const std::lock_guard lock(mutex_);

@@ -93,10 +93,13 @@ class Mapped final : public Transport {
     return batches_[slot.number].sources;
   }
 
-  TransportUse use() const noexcept override {
-    if (!registered_) return {0, 0, storage_seconds_};
-    return {registered_->bytes(), staging_ ? staging_->size_bytes() : 0,
-            storage_seconds_ + registered_->waited_seconds()};
+  LoaderStats stats() const noexcept override {
+    LoaderStats stats{.storage_seconds = storage_seconds_};
+    if (!registered_) return stats;
+    stats.storage_seconds += registered_->waited_seconds();
+    stats.registered_bytes = registered_->bytes();
+    stats.pinned_bytes = staging_ ? staging_->size_bytes() : 0;
+    return stats;
   }
 
   std::string remark() const override {

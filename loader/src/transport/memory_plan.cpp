@@ -96,12 +96,12 @@ StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& optio
   StagingMemory memory;
   memory.batch_bytes = parts_bytes(stored_forms(info, options), options.batch_size);
   memory.plan = staging_plan(memory.batch_bytes, options.prefetch, cache_bytes);
-  if (memory.size_bytes() > options.pinned_bytes)
-    throw Error(
-        ErrorCode::resource,
-        fmt::format("{} staging buffers for batches of {} samples need {} bytes of pinned memory; "
-                    "pinned_bytes is {}: raise it, or lower prefetch or batch_size",
-                    memory.plan.buffers, options.batch_size, memory.size_bytes(), options.pinned_bytes));
+  if (memory.size_bytes() > options.memory.pinned_bytes)
+    throw Error(ErrorCode::resource,
+                fmt::format("{} staging buffers for batches of {} samples need {} bytes of pinned memory; "
+                            "pinned_bytes is {}: raise it, or lower prefetch or batch_size",
+                            memory.plan.buffers, options.batch_size, memory.size_bytes(),
+                            options.memory.pinned_bytes));
   return memory;
 }
 
@@ -127,12 +127,12 @@ DirectMemory direct_memory(const DatasetInfo& info, const LoaderOptions& options
     rows += pitch * batch;
   }
   const std::uint64_t all = rows * slots_of(options);
-  if (all > options.pinned_bytes)
+  if (all > options.memory.pinned_bytes)
     throw Error(
         ErrorCode::resource,
         fmt::format("{} slots of {} samples need {} bytes of pinned memory; pinned_bytes is {}: raise "
                     "it, or lower prefetch or batch_size",
-                    slots_of(options), batch, all, options.pinned_bytes));
+                    slots_of(options), batch, all, options.memory.pinned_bytes));
   memory.slot_bytes = rows + unit;
   return memory;
 }
@@ -171,13 +171,15 @@ void check_mapped(const DatasetInfo& info, const DeviceInfo& device, const Loade
 }
 
 std::uint64_t registered_budget_bytes(const LoaderOptions& options) {
-  return options.registered_bytes != 0 ? options.registered_bytes : default_memory_budget_bytes();
+  return options.memory.registered_bytes != 0 ? options.memory.registered_bytes
+                                              : default_memory_budget_bytes();
 }
 
 ResidentMemory resident_memory(const DatasetInfo& info, const LoaderOptions& options, std::uint64_t samples,
                                std::uint64_t free_device_bytes) {
   // The other half is left to what is allocated later: models, and other processes.
-  const std::uint64_t budget = options.resident_bytes != 0 ? options.resident_bytes : free_device_bytes / 2;
+  const std::uint64_t budget =
+      options.memory.resident_bytes != 0 ? options.memory.resident_bytes : free_device_bytes / 2;
   const StoredForms forms = stored_forms(info, options);
   std::uint64_t sample = 0;
   bool fixed_size = true;

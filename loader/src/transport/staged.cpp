@@ -76,7 +76,9 @@ class Staged final : public Transport {
     return batches_[slot.number].sources;
   }
 
-  TransportUse use() const noexcept override { return {0, ring_.size_bytes(), storage_seconds_}; }
+  LoaderStats stats() const noexcept override {
+    return {.storage_seconds = storage_seconds_, .pinned_bytes = ring_.size_bytes()};
+  }
 
  private:
   // The batch in a slot.

@@ -46,13 +46,6 @@ struct TransportContext {
   std::uint32_t least_alignment = 1;
 };
 
-struct TransportUse {
-  std::uint64_t registered_bytes = 0;
-  std::uint64_t pinned_bytes = 0;
-  // Waiting for pages, reads and decompression.
-  double storage_seconds = 0;
-};
-
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -77,7 +70,8 @@ class Transport {
   virtual void skip(Slot&) {}
   // After end() or skip() of a slot, if the device reads host memory: where each sample of slot.fetch is.
   virtual std::span<const std::byte* const> sources(const Slot&) const { return {}; }
-  virtual TransportUse use() const noexcept = 0;
+  // registered_bytes, pinned_bytes, storage_seconds.
+  virtual LoaderStats stats() const noexcept = 0;
   // What did not work as intended, and what the transport did instead. Empty: all worked. From any thread.
   virtual std::string remark() const { return {}; }
 };

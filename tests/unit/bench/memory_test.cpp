@@ -46,12 +46,13 @@ TEST_F(MemoryBench, PredictsWhatTheLoaderCountsToTheByte) {
         for (const bool identity : {true, false}) {
           SCOPED_TRACE(std::string(to_string(transport)) + (reads_in_place ? " in place, " : " as a GPU, ") +
                        (identity ? "stored, side " : "cropped f16, side ") + std::to_string(side));
-          MemoryOptions options;
+          MemoryBenchOptions options;
           options.loader.transport = transport;
           options.loader.prefetch = 2;
           options.loader.threads = 1;
           options.batch_sizes = {1, 7, 100};
-          if (transport == TransportKind::resident) options.loader.resident_bytes = 20 * 3 * side * side + 5;
+          if (transport == TransportKind::resident)
+            options.loader.memory.resident_bytes = 20 * 3 * side * side + 5;
           if (!identity) {
             options.loader.transform.crop = CropKind::center;
             options.loader.transform.crop_height = options.loader.transform.crop_width = 20;
@@ -87,7 +88,7 @@ TEST_F(MemoryBench, PredictsPackedSamplesToTheByte) {
          {TransportKind::automatic, TransportKind::staged, TransportKind::direct, TransportKind::resident}) {
       for (const CropKind crop : {CropKind::none, CropKind::random_resized}) {
         SCOPED_TRACE(std::string(to_string(transport)) + (reads_in_place ? " in place" : " as a GPU"));
-        MemoryOptions options;
+        MemoryBenchOptions options;
         options.loader.transport = transport;
         options.loader.prefetch = 2;
         options.loader.threads = 1;
@@ -111,7 +112,7 @@ TEST_F(MemoryBench, PredictsPackedSamplesToTheByte) {
 
 TEST_F(MemoryBench, SeesTheProcessGrowByWhatWasPredicted) {
   const auto dataset = make(256, 224);
-  MemoryOptions options;
+  MemoryBenchOptions options;
   options.loader.transport = TransportKind::staged;
   options.loader.prefetch = 1;
   options.loader.threads = 1;
@@ -125,9 +126,9 @@ TEST_F(MemoryBench, SeesTheProcessGrowByWhatWasPredicted) {
 
 TEST_F(MemoryBench, LeavesOutWhatDoesNotFitAndGoesOn) {
   const auto dataset = make(60, 64);
-  MemoryOptions options;
+  MemoryBenchOptions options;
   options.loader.transport = TransportKind::staged;
-  options.loader.pinned_bytes = 2'000'000;
+  options.loader.memory.pinned_bytes = 2'000'000;
   options.batch_sizes = {100, 2};
   const auto cases = bench_memory(dataset, make_host_device(1), options, kGoOn, kNoProgress);
   ASSERT_EQ(cases.size(), 2U);
@@ -138,7 +139,7 @@ TEST_F(MemoryBench, LeavesOutWhatDoesNotFitAndGoesOn) {
 
 TEST_F(MemoryBench, RefusesBatchSizesOutOfBoundsAndStopsWhenAskedTo) {
   const auto dataset = make(60, 64);
-  MemoryOptions options;
+  MemoryBenchOptions options;
   options.batch_sizes = {8, 0};
   EXPECT_SHARD_ERROR(bench_memory(dataset, make_host_device(1), options, kGoOn, kNoProgress),
                      ErrorCode::invalid_argument, "--batch-sizes 0: expected 1 to 65536");

@@ -112,7 +112,7 @@ TEST_F(MemoryPlan, KeepsNoMoreResidentThanThereIsAndIsAskedFor) {
   EXPECT_EQ(plan_memory(data, gpu(), resident, ring + 2 * 20 * kSample + 1).device_bytes,
             ring + 20 * kSample);
   EXPECT_SHARD_ERROR(plan_memory(data, gpu(), resident, ring), ErrorCode::resource, "not even one sample");
-  resident.resident_bytes = 7 * kSample + 1;
+  resident.memory.resident_bytes = 7 * kSample + 1;
   EXPECT_EQ(plan_memory(data, gpu(), resident, 0).device_bytes, ring + 7 * kSample);
   resident.order = OrderMode::sequential;
   resident.world_size = 20;
@@ -124,14 +124,14 @@ TEST_F(MemoryPlan, TakesTheFirstTransportThatNothingSpeaksAgainst) {
   const Dataset& data = dataset();
   LoaderOptions automatic = options(TransportKind::automatic);
   EXPECT_EQ(plan_memory(data, gpu(), automatic, 0).transport, TransportKind::mapped);
-  automatic.registered_bytes = shard_bytes(data.info()) - 1;
+  automatic.memory.registered_bytes = shard_bytes(data.info()) - 1;
   EXPECT_EQ(plan_memory(data, gpu(), automatic, 0).transport, TransportKind::staged);
   EXPECT_EQ(plan_memory(data, host(), automatic, 0).transport, TransportKind::mapped);
   automatic.order = OrderMode::windowed;
   const LoaderMemory windowed = plan_memory(data, gpu(), automatic, 0);
   EXPECT_EQ(windowed.transport, TransportKind::mapped);
-  EXPECT_EQ(windowed.registered_bytes, std::min(automatic.registered_bytes, kSamples * kSample));
-  automatic.registered_bytes = 0;
+  EXPECT_EQ(windowed.registered_bytes, std::min(automatic.memory.registered_bytes, kSamples * kSample));
+  automatic.memory.registered_bytes = 0;
   DeviceInfo other = gpu();
   other.registers_read_only = false;
   EXPECT_EQ(plan_memory(data, other, automatic, 0).transport, TransportKind::staged);
@@ -167,7 +167,7 @@ TEST_F(MemoryPlan, IsWhatALoaderThenCounts) {
                        (as_gpu ? ", as a GPU" : ", host"));
           const std::shared_ptr<Device> device = as_gpu ? make_gpu_like_device(1) : make_host_device(1);
           LoaderOptions o = options(kind);
-          o.resident_bytes = 12'345;
+          o.memory.resident_bytes = 12'345;
           o.transform.crop = crop;
           if (crop != CropKind::none) {
             o.transform.crop_height = o.transform.crop_width = 8;

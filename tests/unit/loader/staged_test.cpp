@@ -92,7 +92,7 @@ class StagedTest : public ::testing::Test {
 
 TEST_F(StagedTest, FillsABufferAgainWhenTheDeviceHasReadIt) {
   const auto transport = staged(2);
-  EXPECT_EQ(transport->use().pinned_bytes, 2 * kBatch * kSample);
+  EXPECT_EQ(transport->stats().pinned_bytes, 2 * kBatch * kSample);
   for (std::size_t n = 0; n < kSlots; ++n) {
     if (n >= 2) {
       EXPECT_FALSE(transport->has_room()) << "batch " << n - 2 << " is still to be read";
@@ -109,7 +109,7 @@ TEST_F(StagedTest, FillsABufferAgainWhenTheDeviceHasReadIt) {
 
 TEST_F(StagedTest, HasABufferForEachSlotPastTheCache) {
   const auto transport = staged(1);
-  EXPECT_EQ(transport->use().pinned_bytes, kSlots * kBatch * kSample);
+  EXPECT_EQ(transport->stats().pinned_bytes, kSlots * kBatch * kSample);
   for (std::size_t n = 0; n < kSlots; ++n) {
     EXPECT_TRUE(transport->has_room());
     begin(*transport, n);

@@ -35,10 +35,12 @@ from ._errors import (
 )
 from ._export import to_parquet
 from ._fields import Field, Fields, ImageField, Ragged, RaggedArray, Text
-from ._loader import Epoch, Loader, Stats, cuda_device_count, has_cuda
+from ._groups import MemoryOptions, RemoteOptions
+from ._loader import Epoch, Loader, cuda_device_count, has_cuda
 from ._operations import Operation, ops
 from ._plan import Plan, ShardResult, convert_shard, finish, plan
 from ._progress import Progress
+from ._statistics import Stats
 from ._targets import Boxes, Geometry, Keypoints, Pixels
 from ._writer import Writer, write
 
@@ -66,6 +68,7 @@ __all__ = [
     "Keypoints",
     "Keys",
     "Loader",
+    "MemoryOptions",
     "Mix",
     "MixPairs",
     "NotFoundError",
@@ -75,6 +78,7 @@ __all__ = [
     "Progress",
     "Ragged",
     "RaggedArray",
+    "RemoteOptions",
     "ResourceError",
     "ShardError",
     "ShardResult",

@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from . import _check, _core
 from ._arrays import Torch, framework_of
@@ -30,6 +30,7 @@ from ._loader_options import (
     unnamed_layout,
 )
 from ._progress import Progress, Reporter
+from ._statistics import Stats
 from ._targets import Geometry, Target, geometry_of
 from ._targets import options_of as target_options
 from ._view_options import ViewOptions
@@ -45,34 +46,6 @@ def cuda_device_count() -> int:
     """The number of GPUs that this process can use. 0 if there is no driver or the build has no
     CUDA. Never raises."""
     return int(_core.cuda_device_count())
-
-
-class Stats(NamedTuple):
-    """Counters since the loader was made: what was delivered, and who waited for whom (docs/loader.md)."""
-
-    batches: int
-    samples: int
-    bytes: int  #: stored bytes moved to the device
-    storage_seconds: float  #: waiting for pages, reads, decompression
-    link_seconds: float  #: the loader waiting for copies and transforms of earlier batches
-    consumer_seconds: float  #: the loader waiting for a batch to be given back
-    starved_seconds: float  #: the training loop waiting for a batch
-    transport: str
-    reason: str  #: why this transport is used
-    registered_bytes: int
-    pinned_bytes: int
-    device_bytes: int
-    fetched_bytes: int  #: received from servers since their data sets were opened (docs/remote.md)
-    requests: int  #: sent to servers
-    retries: int  #: of them, after a failure
-    fetch_seconds: float  #: batches waiting for their shards
-    arrived_shards: int  #: whole shards that came here, fetched or found in the cache
-    arrived_bytes: int
-    passed_bytes: int  #: of shards that went through the transit area
-    transit_bytes: int  #: of shards that are in it now, on the disk
-    #: what kept a shard out of the cache or the transit area,
-    #: beside a lack of room (a RuntimeWarning says it once); "": nothing
-    storage_problem: str
 
 
 class Epoch(Iterator[Batch]):
@@ -207,13 +180,9 @@ class Loader:
     threads: for copies, decompression and the host's transforms.
         0: the number of CPUs, at most 8 (16 threads for requests to a server).
     verify: when samples are compared with their checksums: "never", "first_epoch" or "always".
-    registered_bytes, pinned_bytes, resident_bytes, readahead_bytes: bounds of memory,
-        in bytes. Default: the library's.
-    cache: of a data set on a server, the folder for whole shards, which processes of a node share.
-        cache_bytes: the most bytes in it; default: what the disk has. Nothing is removed from it
-        (docs/remote.md).
-    transit: the folder through which shards pass that do not fit in the cache; default: the cache folder, or
-        TMPDIR. transit_bytes: the most bytes in it at a time; default: what two windows of shards need.
+    memory: MemoryOptions(registered_bytes, pinned_bytes, resident_bytes, readahead_bytes): bounds of memory.
+    remote: RemoteOptions(cache, cache_bytes, transit, transit_bytes): what is kept on this machine of a data
+        set on a server (docs/remote.md).
 
     progress: of a data set on a server: True writes a line to standard error while the first epoch runs (rank
         0 only): shards and bytes that came of those of the epoch, rate, time left. A function gets a Progress
@@ -276,6 +245,8 @@ class Loader:
         self._own = {**of_view, "data": self.data}
         wanted = {
             **passed,
+            **(passed["memory"] or {}),
+            **(passed["remote"] or {}),
             "batch_size": batch_size,
             "order": "windowed" if window_shards is not None else "shuffle" if shuffle else "sequential",
             "window_shards": window_shards,

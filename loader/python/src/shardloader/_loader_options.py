@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -12,12 +11,9 @@ from ._augment import Augment, MixPairs
 from ._dataset import Dataset, Mix
 from ._declare import as_it_is
 from ._errors import InvalidArgumentError
+from ._groups import MemoryOptions, RemoteOptions, members_of
 from ._numpy import np
 from ._view_options import Size, ViewOptions
-
-
-def _path(name: str, value: Any) -> str:
-    return os.path.abspath(_check.path(name, value))
 
 
 def _rows(name: str, value: Any) -> Any:
@@ -39,14 +35,8 @@ class LoaderOptions(ViewOptions, total=False):
     prefetch: Annotated[int, as_it_is, 4]
     threads: Annotated[int, as_it_is, 0]
     verify: Annotated[str, as_it_is, "never"]
-    registered_bytes: Annotated[int | None, as_it_is]
-    pinned_bytes: Annotated[int | None, as_it_is]
-    resident_bytes: Annotated[int | None, as_it_is]
-    readahead_bytes: Annotated[int | None, as_it_is]
-    cache: Annotated[str | os.PathLike[str] | None, _path]
-    cache_bytes: Annotated[int | None, as_it_is]
-    transit: Annotated[str | os.PathLike[str] | None, _path]
-    transit_bytes: Annotated[int | None, as_it_is]
+    memory: Annotated[MemoryOptions | None, members_of(MemoryOptions)]
+    remote: Annotated[RemoteOptions | None, members_of(RemoteOptions)]
     max_rows: Annotated[Mapping[str, int] | None, _rows]
     flat: Annotated[Sequence[str], _check.names, ()]
 

@@ -1,6 +1,5 @@
-"""Writes the stub _operations.pyi, so that type checkers and editors know the functions of shardloader.ops.
-
-operations_stub.py FOLDER     # of the built _core
+"""Writes the stubs _operations.pyi and _statistics.pyi into the folder of the built _core, which is
+the argument: so type checkers and editors know what is made from the core's declarations.
 """
 
 import sys
@@ -19,7 +18,7 @@ TYPES = {
     "channels or none": "Sequence[int] | None",
     "word": "str",
 }
-HEAD = '''from collections.abc import Mapping, Sequence
+OPERATIONS = '''from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Union
 
 Span = Union[float, Sequence[float]]
@@ -49,6 +48,12 @@ DECLARED: dict[str, tuple[Parameter, ...]]
 class ops:
     """Operations for Augment(ops=[...]). p: the probability of being applied."""
 '''
+STATISTICS = '''from typing import NamedTuple
+
+class Stats(NamedTuple):
+    """Counters since the loader was made: what was delivered, and who waited for whom (docs/loader.md)."""
+
+'''
 
 
 def declaration(one):
@@ -71,4 +76,6 @@ folder = Path(sys.argv[1])
 sys.path.insert(0, str(folder))
 import _core  # noqa: E402
 
-(folder / "_operations.pyi").write_text(HEAD + "".join(function(*one) for one in _core.operations()))
+(folder / "_operations.pyi").write_text(OPERATIONS + "".join(function(*one) for one in _core.operations()))
+members = [f"    {name}: {kind}  #: {sentence}\n" for name, kind, sentence in _core.statistics()]
+(folder / "_statistics.pyi").write_text(STATISTICS + "".join(members))

@@ -1,0 +1,135 @@
+// LoaderOptions: what a loader delivers, how, and within which bounds of memory.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shard/loader/order.hpp"
+#include "shard/loader/targets.hpp"
+#include "shard/loader/transform.hpp"
+
+namespace shard {
+
+// How stored samples reach the device (docs/loader.md, "Transports").
+enum class TransportKind : std::uint8_t {
+  // mapped if the platform and the budget allow it; else direct if the shards exceed memory, else staged.
+  automatic,
+  // A thread registers the mapped shards ahead, and the copy engine gathers the samples. Samples of shards
+  // that are not registered yet are staged. Host device: samples are read in place.
+  mapped,
+  // Threads copy samples into a pinned ring, or decompress zstd frames into it. One copy per batch.
+  staged,
+  // io_uring with O_DIRECT reads into the pinned ring.
+  direct,
+  // Samples stay in device memory after their first upload, up to resident_bytes.
+  resident,
+};
+std::string_view to_string(TransportKind kind) noexcept;
+
+// When samples are compared with their checksums before they are delivered.
+enum class Verify : std::uint8_t { never, first_epoch, always };
+
+// How a ragged column is delivered.
+struct RaggedOptions {
+  // The first rows of each sample, at most this many. 0: as many as any sample has; all shards are then
+  // opened when the loader is made. Boxes and the columns along have one limit: stated for one of them it
+  // holds for all, and two that differ are refused.
+  std::uint64_t max_rows = 0;
+  // False: column(NAME) is [batch, max_rows, ...] with zeros after the rows of a sample, and
+  // column(NAME_counts), i64 [batch], says how many it has. True: column(NAME) has the rows of all samples,
+  // one after the other, and column(NAME_offsets), i64 [batch + 1], says where those of each sample begin.
+  bool flat = false;
+};
+
+// The layout of views that name none (TransformOptions::layout).
+// It belongs to the consumer: a LoaderState does not have it.
+enum class UnnamedLayout : std::uint8_t {
+  stored,
+  // nchw where floats are delivered, else as stored.
+  nchw_if_float,
+  nchw,
+};
+
+// Bounds of memory, in bytes.
+struct MemoryOptions {
+  // mapped: budget for registered shards. 0: half of what cgroup and MemAvailable allow. A global shuffle
+  // needs all shards in it. In a windowed or sequential order, shards that do not fit are staged.
+  std::uint64_t registered_bytes = 0;
+  // staged, direct: bound of the pinned ring. mapped: bound of the memory in which samples are staged until
+  // all shards are registered; if it is too small for that, batches wait for the registration of their
+  // shards.
+  std::uint64_t pinned_bytes = std::uint64_t{1} << 30U;
+  // resident: bound of device memory for samples. 0: half of what is free beside the ring. Never more than
+  // the samples of this rank need: its part of the data set in a sequential order, else all of it.
+  std::uint64_t resident_bytes = 0;
+  // direct: bytes of reads in flight.
+  std::uint64_t readahead_bytes = std::uint64_t{256} << 20U;
+};
+
+// What is kept on this machine of a data set on servers (docs/remote.md).
+struct RemoteOptions {
+  // The folder for whole shards, which all processes of a node may share, and the most bytes that its files have
+  // (0: what the disk has). Nothing is removed from it.
+  std::filesystem::path cache{};
+  std::uint64_t cache_bytes = 0;
+  // The folder through which shards pass that do not fit in the cache, ahead of the order, and the most bytes that
+  // they have at a time. Empty: the cache folder, or without a cache TMPDIR. 0: what two windows of shards need, at
+  // most a quarter of the disk. A global shuffle has no such area: samples whose shard is not in the cache are
+  // requested one by one.
+  std::filesystem::path transit{};
+  std::uint64_t transit_bytes = 0;
+};
+
+// Which samples, and in which order, is what OrderOptions says: batch_size, rank, world_size, order,
+// tail, seed, ...
+struct LoaderOptions : OrderOptions {
+  // What is delivered.
+  TransformOptions transform;
+  // Further views of each sample in the same batch: views 1 to 63; view 0 is `transform`. Each has
+  // its own crop, size, operations, dtype and layout. A sample crosses the link once, and is decoded
+  // once, for all of them.
+  std::vector<TransformOptions> further_views;
+  // Of images; tensors have none.
+  UnnamedLayout unnamed_layout = UnnamedLayout::stored;
+  // Mixup and cutmix of neighbours, for samples stored as u8 or with codec packed; one view. A batch then has
+  // two more columns: `labels_b`, the labels of each row's neighbour, and `share`, f32 [batch], that of the
+  // row's own label. batch_size must be even, and tail not short_.
+  MixOptions mix;
+  // Targets (targets.hpp). Further image fields that are delivered, by name; none by default.
+  std::map<std::string, FieldOptions> fields;
+  // Ragged columns that have boxes, and columns that have keypoints. If a view moves pixels (crop, flip,
+  // geometric operations) or samples are mixed, columns that the data set knows to be boxes or keypoints
+  // (known_targets()) are among them by themselves.
+  std::map<std::string, BoxOptions> boxes;
+  std::map<std::string, KeypointOptions> keypoints;
+  // Columns that are delivered as stored, whatever the views do; "*": all that are not in boxes and
+  // keypoints. A column that looks like boxes, points or masks, and of which the data set does not say what
+  // it is, must be here or there if pixels are moved: it is an error at start otherwise. All other columns
+  // are delivered as stored.
+  std::set<std::string> as_stored{};
+  // A batch then has a column `correspondence`, f32 [batch, views, 3, 3]:
+  // from the stored sample to each view (geometry.hpp).
+  bool correspondence = false;
+  // Default: never. Comparing costs CPU time for each sample.
+  Verify verify = Verify::never;
+  // By name. Ragged columns that are not named are padded.
+  std::map<std::string, RaggedOptions> ragged;
+
+  // How it is loaded.
+  TransportKind transport = TransportKind::automatic;
+  // Batches ahead of the consumer, 1 to 64. There are prefetch + 1 slots, so that one can be lent.
+  std::uint32_t prefetch = 4;
+  // Threads that copy and decompress. 0: the number of usable CPUs, at most 8;
+  // 16 while shards are on a server.
+  std::uint32_t threads = 0;
+
+  MemoryOptions memory;
+  RemoteOptions remote;
+};
+
+}  // namespace shard

@@ -1,0 +1,85 @@
+// LoaderStats: what a loader delivered, and who waited for whom.
+//
+// Each statistic is a member with a row in members(). Sums over the parts of a loader, Python's Stats with its
+// stub, and what a loader keeps of threads that ended are made from the rows: a new one is such a member and the
+// line that counts it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "shard/loader/loader_options.hpp"
+
+namespace shard {
+
+struct Statistic {
+  std::string_view name;
+  std::string_view sentence;
+  bool now = false;  // an amount that is there now, not one that has been counted
+};
+
+struct LoaderStats {
+  std::uint64_t batches = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t bytes = 0;
+  double storage_seconds = 0;
+  double link_seconds = 0;
+  double consumer_seconds = 0;
+  double starved_seconds = 0;
+  TransportKind transport = TransportKind::automatic;
+  std::string reason{};
+  std::uint64_t registered_bytes = 0;
+  std::uint64_t pinned_bytes = 0;
+  std::uint64_t device_bytes = 0;
+  // Of a data set on servers. 0 where all shards are in the cache.
+  std::uint64_t fetched_bytes = 0;
+  std::uint64_t requests = 0;
+  std::uint64_t retries = 0;
+  double fetch_seconds = 0;
+  std::uint64_t arrived_shards = 0;
+  std::uint64_t arrived_bytes = 0;
+  std::uint64_t passed_bytes = 0;
+  std::uint64_t transit_bytes = 0;
+  std::string storage_problem{};
+
+  // visit(Statistic, pointer to the member) for each, in this order.
+  template <class Visit>
+  static void members(Visit& visit) {
+    visit(Statistic{"batches", "delivered"}, &LoaderStats::batches);
+    visit(Statistic{"samples", "delivered"}, &LoaderStats::samples);
+    visit(Statistic{"bytes", "stored bytes moved to the device, or served from its memory (resident)"},
+          &LoaderStats::bytes);
+    visit(Statistic{"storage_seconds", "the loader waiting for pages, reads, decompression"},
+          &LoaderStats::storage_seconds);
+    visit(Statistic{"link_seconds", "the loader waiting for copies and transforms of earlier batches"},
+          &LoaderStats::link_seconds);
+    visit(Statistic{"consumer_seconds", "the loader waiting for a batch to be given back"},
+          &LoaderStats::consumer_seconds);
+    visit(Statistic{"starved_seconds", "the training loop waiting for a batch"},
+          &LoaderStats::starved_seconds);
+    visit(Statistic{"transport", "that is used"}, &LoaderStats::transport);
+    visit(Statistic{"registered_bytes", "of shards that the device reads where they are", true},
+          &LoaderStats::registered_bytes);
+    visit(Statistic{"pinned_bytes", "of pinned memory", true}, &LoaderStats::pinned_bytes);
+    visit(Statistic{"device_bytes", "of device memory", true}, &LoaderStats::device_bytes);
+    visit(Statistic{"fetched_bytes",
+                    "received from servers since their data sets were opened (docs/remote.md)"},
+          &LoaderStats::fetched_bytes);
+    visit(Statistic{"requests", "sent to servers"}, &LoaderStats::requests);
+    visit(Statistic{"retries", "of them, after a failure"}, &LoaderStats::retries);
+    visit(Statistic{"fetch_seconds", "batches waiting for their shards"}, &LoaderStats::fetch_seconds);
+    visit(Statistic{"arrived_bytes", "of them"}, &LoaderStats::arrived_bytes);
+    visit(Statistic{"passed_bytes", "of shards that went through the transit area"},
+          &LoaderStats::passed_bytes);
+    visit(Statistic{"transit_bytes", "of shards that are in it now, on the disk", true},
+          &LoaderStats::transit_bytes);
+  }
+
+  // Numbers add up; of words, the later ones count where there are any.
+  LoaderStats& operator+=(const LoaderStats& later);
+  // What stays counted when the threads and the memory are gone.
+  LoaderStats counted() const;
+};
+
+}  // namespace shard
