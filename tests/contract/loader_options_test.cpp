@@ -78,7 +78,7 @@ std::vector<BadOption> bad_options() {
       // LoaderOptions
       {"transport",
        [](auto& o) { o.transport = choice<TransportKind>(5); },
-       {"transport is 5", "automatic (0)", "resident (4)"}},
+       {"transport is 5", "auto (0)", "resident (4)"}},
       {"verify", [](auto& o) { o.verify = choice<Verify>(3); }, {"verify is 3", "never (0)", "always (2)"}},
       {"prefetch 0", [](auto& o) { o.prefetch = 0; }, {"prefetch is 0", "1 to 64"}},
       {"prefetch 65", [](auto& o) { o.prefetch = 65; }, {"prefetch is 65", "1 to 64"}},

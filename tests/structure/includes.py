@@ -20,6 +20,7 @@ ROOMS = {
     "libshard/src/base": ("base", ""),
     "libshard/include/shard/error.hpp": ("base", ""),
     "libshard/include/shard/keys.hpp": ("base", ""),
+    "libshard/include/shard/schema.hpp": ("base", ""),
     "libshard/src/remote": ("remote", "base"),
     "libshard/include/shard/remote.hpp": ("remote", "base"),
     "libshard/src/format": ("format", "base remote"),

@@ -21,7 +21,7 @@ class RandomParameters {
   explicit RandomParameters(Random& random) : random_(random) {}
 
   template <class T>
-  void operator()(std::string_view, T& member, const ops::Limits& limits) {
+  void operator()(std::string_view, T& member, const Limits& limits) {
     set(member, limits);
   }
 
@@ -30,42 +30,42 @@ class RandomParameters {
     return low + (high - low) * random_.between(0, 1000) / 1000.0;
   }
   // What is drawn from.
-  Range bounds(const ops::Limits& limits, const Range& now) const {
+  Range bounds(const Limits& limits, const Range& now) const {
     const Range shown = limits.shown.value_or(now);
     const double width = std::max({shown.high - shown.low, std::abs(shown.high), 1.0});
     if (limits.high - limits.low <= 400) return {limits.low, limits.high};
     return {std::max(limits.low, shown.low - 1.5 * width), std::min(limits.high, shown.high + 1.5 * width)};
   }
-  void set(Range& member, const ops::Limits& limits) {
+  void set(Range& member, const Limits& limits) {
     const Range from = bounds(limits, member);
     member.low = number(from.low, from.high);
     member.high = number(member.low, from.high);
   }
-  void set(double& member, const ops::Limits& limits) {
+  void set(double& member, const Limits& limits) {
     const Range from = bounds(limits, {member, member});
     member = number(from.low, from.high);
   }
-  void set(std::uint32_t& member, const ops::Limits& limits) {
+  void set(std::uint32_t& member, const Limits& limits) {
     const auto now = static_cast<double>(member);
     const Range from = bounds(limits, {now, now});
     const auto low = static_cast<std::uint32_t>(from.low);
     member = random_.between(low, static_cast<std::uint32_t>(from.high));
     if (limits.odd) member |= 1U;
   }
-  void set(bool& member, const ops::Limits&) { member = random_.coin(); }
-  void set(std::array<double, 2>& member, const ops::Limits& limits) {
+  void set(bool& member, const Limits&) { member = random_.coin(); }
+  void set(std::array<double, 2>& member, const Limits& limits) {
     for (double& one : member) set(one, limits);
   }
-  void set(std::array<float, 4>& member, const ops::Limits&) { member = {7, 100.5F, 255, 0}; }
-  void set(std::array<std::uint32_t, 4>& member, const ops::Limits&) { member = {0, 1, 2, 3}; }
+  void set(std::array<float, 4>& member, const Limits&) { member = {7, 100.5F, 255, 0}; }
+  void set(std::array<std::uint32_t, 4>& member, const Limits&) { member = {0, 1, 2, 3}; }
   template <class T>
-  void set(std::optional<T>& member, const ops::Limits& limits) {
+  void set(std::optional<T>& member, const Limits& limits) {
     member.reset();
     if (random_.coin()) set(member.emplace(), limits);
   }
   template <class T>
   requires std::is_enum_v<T>
-  void set(T& member, const ops::Limits&) {
+  void set(T& member, const Limits&) {
     member = static_cast<T>(random_.between(0, static_cast<std::uint32_t>(words_of(T{}).size()) - 1));
   }
 

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "declared.hpp"
 #include "options.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
@@ -29,97 +30,7 @@ namespace shard::python {
 
 namespace {
 
-// Sets the parameters of an operation from a dict, each once; others are refused.
-class Parameters {
- public:
-  // where: named in errors.
-  Parameters(std::string where, const nb::dict& given) : where_(std::move(where)), given_(given) {}
-
-  [[noreturn]] void refuse(const std::string& message) const {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", where_, message));
-  }
-
-  template <class T>
-  void operator()(std::string_view name, T& member, const ops::Limits&) {
-    const nb::str key(name.data(), name.size());
-    known_[key] = true;
-    if (given_.contains(key)) set(name, member, given_[key]);
-  }
-  void end() const {
-    for (const auto& [key, value] : given_)
-      if (!known_.contains(key)) refuse(fmt::format("there is no parameter {}", nb::str(key).c_str()));
-  }
-
- private:
-  template <class T>
-  T cast(std::string_view name, const nb::handle& value, const char* expected) const {
-    try {
-      return nb::cast<T>(value);
-    } catch (const nb::cast_error&) {
-      refuse(fmt::format("{} is {}; expected {}", name, nb::repr(value).c_str(), expected));
-    }
-  }
-
-  void set(std::string_view name, double& member, const nb::handle& value) const {
-    member = cast<double>(name, value, "a number");
-  }
-  void set(std::string_view name, std::uint32_t& member, const nb::handle& value) const {
-    member = cast<std::uint32_t>(name, value, "a whole number from 0 on");
-  }
-  void set(std::string_view name, bool& member, const nb::handle& value) const {
-    member = cast<bool>(name, value, "True or False");
-  }
-  void set(std::string_view name, Range& member, const nb::handle& value) const {
-    const auto both = cast<std::array<double, 2>>(name, value, "two numbers");
-    member = {both[0], both[1]};
-  }
-  void set(std::string_view name, std::array<double, 2>& member, const nb::handle& value) const {
-    member = cast<std::array<double, 2>>(name, value, "two numbers");
-  }
-  // A number for all channels, or one for each.
-  void set(std::string_view name, std::array<float, 4>& member, const nb::handle& value) const {
-    if (!nb::isinstance<nb::sequence>(value)) {
-      member.fill(cast<float>(name, value, "a number, or one for each channel"));
-      return;
-    }
-    const auto numbers = cast<std::vector<float>>(name, value, "a number, or one for each channel");
-    if (numbers.empty() || numbers.size() > 4)
-      refuse(fmt::format("{} has {} numbers; expected one, or one for each of up to 4 channels", name,
-                         numbers.size()));
-    for (std::size_t i = 0; i < 4; ++i)
-      member[i] = numbers.size() == 1 ? numbers[0] : i < numbers.size() ? numbers[i] : 0.0F;
-  }
-  void set(std::string_view name, std::array<std::uint32_t, 4>& member, const nb::handle& value) const {
-    const auto order = cast<std::vector<std::uint32_t>>(name, value, "a list of channels");
-    if (order.empty() || order.size() > 4)
-      refuse(fmt::format("{} has {} channels; it takes 1 to 4", name, order.size()));
-    member = {4, 4, 4, 4};  // no sample has it: an order that is too short
-    std::copy(order.begin(), order.end(), member.begin());
-  }
-  template <class T>
-  void set(std::string_view name, std::optional<T>& member, const nb::handle& value) const {
-    member.reset();
-    if (!value.is_none()) set(name, member.emplace(), value);
-  }
-  template <class T>
-  requires std::is_enum_v<T>
-  void set(std::string_view name, T& member, const nb::handle& value) const {
-    const auto words = words_of(T{});
-    std::string expected;
-    for (std::size_t i = 0; i < words.size(); ++i)
-      expected += fmt::format("{}\"{}\"", i == 0 ? "" : i + 1 < words.size() ? ", " : " or ", words[i]);
-    const auto word = cast<std::string>(name, value, expected.c_str());
-    const auto at = std::find(words.begin(), words.end(), word);
-    if (at == words.end()) refuse(fmt::format("{} is \"{}\"; expected {}", name, word, expected));
-    member = static_cast<T>(at - words.begin());
-  }
-
-  std::string where_;
-  nb::dict given_;
-  nb::dict known_;
-};
-
-Operation operation_of(const std::string& name, Parameters& parameters) {
+Operation operation_of(const std::string& name, FromDict& parameters) {
   std::optional<Operation> made = operation_named(name);
   if (!made) parameters.refuse("there is no operation of this name");
   std::visit([&](auto& one) { ops::visit_members(one, parameters); }, *made);
@@ -133,7 +44,7 @@ class Described {
   nb::list parameters;
 
   template <class T>
-  void operator()(std::string_view name, const T& member, const ops::Limits& limits) {
+  void operator()(std::string_view name, const T& member, const Limits& limits) {
     nb::dict one;
     one["name"] = name;
     one["kind"] = kind(member);
@@ -252,7 +163,7 @@ std::vector<Operation> operations_of(const nb::list& given, std::size_t view) {
   std::vector<Operation> operations;
   for (const nb::handle one : given) {
     const auto [name, parameters] = nb::cast<std::pair<std::string, nb::dict>>(one);
-    Parameters of(fmt::format("view {}, operation {} ({})", view, operations.size(), name), parameters);
+    FromDict of(fmt::format("view {}, operation {} ({}): ", view, operations.size(), name), parameters);
     operations.push_back(operation_of(name, of));
   }
   return operations;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "augment.hpp"
+#include "declared.hpp"
 #include "sampling.hpp"
 #include "shard/error.hpp"
 
@@ -34,9 +35,6 @@ T get(const nb::dict& given, const char* name, const char* expected) {
 std::uint32_t whole32(const nb::dict& given, const char* name) {
   return get<std::uint32_t>(given, name, "a whole number from 0 to 4294967295");
 }
-std::uint64_t whole64(const nb::dict& given, const char* name) {
-  return get<std::uint64_t>(given, name, "a whole number from 0 on");
-}
 
 template <class T, std::size_t N>
 T choice(const nb::dict& given, const char* name, const std::array<std::pair<const char*, T>, N>& known) {
@@ -48,61 +46,25 @@ T choice(const nb::dict& given, const char* name, const std::array<std::pair<con
   throw Error(ErrorCode::invalid_argument, fmt::format("{} is \"{}\"; expected {}", name, found, expected));
 }
 
-constexpr std::array kModes{std::pair{"sequential", OrderMode::sequential},
-                            std::pair{"shuffle", OrderMode::shuffle},
-                            std::pair{"windowed", OrderMode::windowed}};
-constexpr std::array kPartitions{std::pair{"global", Partition::global},
-                                 std::pair{"by_shard", Partition::by_shard}};
-constexpr std::array kTails{std::pair{"drop", Tail::drop}, std::pair{"pad", Tail::pad},
-                            std::pair{"wrap", Tail::wrap}, std::pair{"short", Tail::short_}};
-constexpr std::array kTransports{
-    std::pair{"auto", TransportKind::automatic}, std::pair{"mapped", TransportKind::mapped},
-    std::pair{"staged", TransportKind::staged}, std::pair{"direct", TransportKind::direct},
-    std::pair{"resident", TransportKind::resident}};
-constexpr std::array kVerify{std::pair{"never", Verify::never}, std::pair{"first_epoch", Verify::first_epoch},
-                             std::pair{"always", Verify::always}};
-constexpr std::array kCrops{std::pair{"none", CropKind::none}, std::pair{"center", CropKind::center},
-                            std::pair{"random", CropKind::random},
-                            std::pair{"random_resized", CropKind::random_resized}};
 constexpr std::array kDTypes{std::pair{"uint8", DType::u8},    std::pair{"uint16", DType::u16},
                              std::pair{"float16", DType::f16}, std::pair{"bfloat16", DType::bf16},
                              std::pair{"float32", DType::f32}, std::pair{"u8", DType::u8},
                              std::pair{"u16", DType::u16},     std::pair{"f16", DType::f16},
                              std::pair{"bf16", DType::bf16},   std::pair{"f32", DType::f32}};
-constexpr std::array kUnnamedLayouts{std::pair{"stored", UnnamedLayout::stored},
-                                     std::pair{"nchw_if_float", UnnamedLayout::nchw_if_float},
-                                     std::pair{"nchw", UnnamedLayout::nchw}};
 constexpr std::array kLayouts{std::pair{"nchw", Layout::nchw}, std::pair{"nhwc", Layout::nhwc}};
 
 bool has(const nb::dict& given, const char* name) {
   return given.contains(name) && !nb::object(given[name]).is_none();
 }
 
-OrderOptions order_options(const nb::dict& given) {
-  OrderOptions order;
-  order.order = choice(given, "order", kModes);
-  if (has(given, "window_shards")) order.window_shards = whole32(given, "window_shards");
-  order.partition = choice(given, "partition", kPartitions);
-  order.tail = choice(given, "tail", kTails);
-  order.seed = whole64(given, "seed");
-  order.batch_size = whole64(given, "batch_size");
-  order.rank = whole32(given, "rank");
-  order.world_size = whole32(given, "world_size");
-  if (has(given, "sampling")) order.sampling = nb::cast<const SamplingHandle&>(given["sampling"]).sampling;
-  if (has(given, "samples_per_epoch")) order.samples_per_epoch = whole64(given, "samples_per_epoch");
-  order.repeats = whole32(given, "repeated_augmentation");
-  return order;
-}
-
 TransformOptions transform_options(const nb::dict& given) {
   TransformOptions transform;
-  transform.crop = choice(given, "crop", kCrops);
-  if (transform.crop != CropKind::none) {
-    transform.crop_height = whole32(given, "crop_height");
-    transform.crop_width = whole32(given, "crop_width");
-  }
-  transform.scale = get<std::array<double, 2>>(given, "scale", "two numbers");
-  transform.ratio = get<std::array<double, 2>>(given, "ratio", "two numbers");
+  FromDict read("", given);
+  read("crop", transform.crop, {});
+  read("crop_height", transform.crop_height, {});
+  read("crop_width", transform.crop_width, {});
+  read("scale", transform.scale, {});
+  read("ratio", transform.ratio, {});
   transform.flip_probability = get<double>(given, "flip", "a probability, True or False");
   if (has(given, "dtype")) transform.dtype = choice(given, "dtype", kDTypes);
   if (has(given, "layout")) transform.layout = choice(given, "layout", kLayouts);
@@ -127,16 +89,11 @@ std::map<std::string, RaggedOptions> ragged_options(const nb::dict& given) {
   return ragged;
 }
 
-constexpr std::array kSamplings{std::pair{"nearest", FieldSampling::nearest},
-                                std::pair{"bilinear", FieldSampling::bilinear},
-                                std::pair{"stored", FieldSampling::stored}};
-constexpr std::array kBoxFormats{std::pair{"xyxy", BoxFormat::xyxy}, std::pair{"xywh", BoxFormat::xywh},
-                                 std::pair{"cxcywh", BoxFormat::cxcywh}};
-
 FieldOptions field_options(const nb::dict& given) {
   FieldOptions field;
-  field.sampling = choice(given, "sampling", kSamplings);
-  field.fill = get<double>(given, "fill", "a number");
+  FromDict read("", given);
+  read("sampling", field.sampling, {});
+  read("fill", field.fill, {});
   if (has(given, "dtype")) field.dtype = choice(given, "dtype", kDTypes);
   if (has(given, "layout")) field.layout = choice(given, "layout", kLayouts);
   if (has(given, "mean"))
@@ -147,10 +104,11 @@ FieldOptions field_options(const nb::dict& given) {
 
 BoxOptions box_options(const nb::dict& given) {
   BoxOptions boxes;
-  boxes.format = choice(given, "format", kBoxFormats);
-  boxes.min_size = get<double>(given, "min_size", "a number");
-  boxes.min_area = get<double>(given, "min_area", "a number");
-  boxes.min_visibility = get<double>(given, "min_visibility", "a number");
+  FromDict read("", given);
+  read("format", boxes.format, {});
+  read("min_size", boxes.min_size, {});
+  read("min_area", boxes.min_area, {});
+  read("min_visibility", boxes.min_visibility, {});
   if (has(given, "along")) boxes.along = get<std::vector<std::string>>(given, "along", "a list of names");
   return boxes;
 }
@@ -170,8 +128,6 @@ void add_targets(const nb::dict& given, LoaderOptions& options) {
   if (has(given, "as_stored"))
     for (const std::string& name : get<std::vector<std::string>>(given, "as_stored", "a list of names"))
       options.as_stored.insert(name);
-  if (has(given, "correspondence"))
-    options.correspondence = get<bool>(given, "correspondence", "True or False");
 }
 
 }  // namespace
@@ -186,32 +142,22 @@ std::vector<TransformOptions> views_of(const nb::dict& given) {
 
 LoaderOptions loader_options(const nb::dict& given) {
   LoaderOptions options;
-  static_cast<OrderOptions&>(options) = order_options(given);
+  FromDict read("", given);
+  LoaderOptions::members(options, read);
+  if (has(given, "sampling")) options.sampling = nb::cast<const SamplingHandle&>(given["sampling"]).sampling;
   const std::vector<TransformOptions> views = views_of(given);
   options.transform = views.front();
   options.further_views.assign(views.begin() + 1, views.end());
   if (has(given, "mix")) {
     const auto mix = nb::cast<nb::dict>(given["mix"]);
-    options.mix = {get<double>(mix, "mixup", "a number"), get<double>(mix, "cutmix", "a number"),
-                   get<double>(mix, "probability", "a number"),
-                   get<double>(mix, "cutmix_probability", "a number")};
+    FromDict read_mix("", mix);
+    read_mix("mixup", options.mix.mixup, {});
+    read_mix("cutmix", options.mix.cutmix, {});
+    read_mix("probability", options.mix.probability, {});
+    read_mix("cutmix_probability", options.mix.cutmix_probability, {});
   }
-  if (has(given, "unnamed_layout")) options.unnamed_layout = choice(given, "unnamed_layout", kUnnamedLayouts);
   add_targets(given, options);
-  options.transport = choice(given, "transport", kTransports);
-  options.verify = choice(given, "verify", kVerify);
-  options.prefetch = whole32(given, "prefetch");
-  options.threads = whole32(given, "threads");
   options.ragged = ragged_options(given);
-  for (const auto& [name, field] : {std::pair{"registered_bytes", &options.memory.registered_bytes},
-                                    std::pair{"pinned_bytes", &options.memory.pinned_bytes},
-                                    std::pair{"resident_bytes", &options.memory.resident_bytes},
-                                    std::pair{"readahead_bytes", &options.memory.readahead_bytes},
-                                    std::pair{"cache_bytes", &options.remote.cache_bytes},
-                                    std::pair{"transit_bytes", &options.remote.transit_bytes}})
-    if (has(given, name)) *field = whole64(given, name);
-  if (has(given, "cache")) options.remote.cache = nb::cast<std::filesystem::path>(given["cache"]);
-  if (has(given, "transit")) options.remote.transit = nb::cast<std::filesystem::path>(given["transit"]);
   return options;
 }
 

@@ -77,7 +77,7 @@ class Shards:
             framework="torch",
             augment=sl.Augment(random_resized_crop=args.size, flip=0.5, policy=args.policy),
             mix=self.mix,
-            repeated_augmentation=args.repeated_augmentation,
+            repeats=args.repeats,
             layout="nhwc",
             dtype="bfloat16" if device.type == "cuda" else "float32",
         )

@@ -181,7 +181,7 @@ def test_draws(make):
     loader = sl.Loader(path, batch_size=10, framework="numpy", replacement=True, samples_per_epoch=600)
     assert len(set(ids_of(loader, 0))) > 50 and np.bincount(ids_of(loader, 1)).max() > 13
 
-    loader = sl.Loader(path, batch_size=12, framework="numpy", repeated_augmentation=3, random_crop=8)
+    loader = sl.Loader(path, batch_size=12, framework="numpy", repeats=3, random_crop=8)
     for batch in loader.epoch(0):
         ids, images = np.asarray(batch.ids), np.asarray(batch.images)
         assert ids[:4].tolist() == ids[4:8].tolist() == ids[8:].tolist()
@@ -254,7 +254,7 @@ def test_an_epoch_of_a_part_outlives_its_loader(make):
         (dict(weights=-np.ones(SAMPLES)), "weight of sample 0 is -1"),
         (dict(weights=np.zeros(SAMPLES)), "all 60 weights are 0"),
         (dict(samples_per_epoch=0), "expected a whole number from 1 on"),
-        (dict(repeated_augmentation=3, batch_size=10), "repeated_augmentation is 3"),
+        (dict(repeats=3, batch_size=10), "repeats is 3"),
         (dict(sampling="balanced", shuffle=False), "need shuffle=True"),
         (dict(samples_per_epoch=20, window_shards=2), "need shuffle=True"),
     ],

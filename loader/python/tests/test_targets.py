@@ -602,7 +602,7 @@ def test_samples_that_are_drawn_again_have_targets_of_their_own(shapes):
     data = loader(
         shapes,
         augment=sl.Augment(random_crop=24, flip=True, ops=MOVES),
-        repeated_augmentation=2,
+        repeats=2,
         weights=None,
     )
     for batch in data.epoch(0):

@@ -83,7 +83,7 @@ class Writer {
   }
   void write(Operation& of) {
     word(name_of(of));
-    const auto member = [this](std::string_view, auto& value, const ops::Limits&) { write(value); };
+    const auto member = [this](std::string_view, auto& value, const Limits&) { write(value); };
     std::visit([&](auto& operation) { ops::visit_members(operation, member); }, of);
   }
 };
@@ -159,7 +159,7 @@ class Reader {
     const std::optional<Operation> known = operation_named(name);
     if (!known) refuse(name, "an operation");
     of = *known;
-    const auto member = [this](std::string_view, auto& value, const ops::Limits&) { read(value); };
+    const auto member = [this](std::string_view, auto& value, const Limits&) { read(value); };
     std::visit([&](auto& operation) { ops::visit_members(operation, member); }, of);
   }
 

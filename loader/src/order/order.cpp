@@ -47,19 +47,13 @@ Order::Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& o
   for (std::uint64_t n : shard_samples) shard_begin_.push_back(shard_begin_.back() + n);
   samples_ = shard_begin_.back();
   if (samples_ == 0) refuse("the data set has no samples: nothing to load");
-  if (options.batch_size < 1 || options.batch_size > 65'536)
-    refuse(fmt::format("batch_size is {}; it must be 1 to 65536", options.batch_size));
+  const auto check = [&](std::string_view name, const auto& value, const Limits& limits) {
+    if (const std::string wrong = violation(name, value, limits); !wrong.empty()) refuse(wrong);
+  };
+  OrderOptions::members(options, check);
   if (options.world_size < 1 || options.rank >= options.world_size)
     refuse(fmt::format("rank is {} and world_size {}: rank must be 0 to world_size - 1", options.rank,
                        options.world_size));
-  auto check_choice = [&](const char* name, auto value, auto last, const char* choices) {
-    if (value > last) refuse(fmt::format("{} is {}; it must be {}", name, static_cast<int>(value), choices));
-  };
-  check_choice("order", options.order, OrderMode::windowed, "sequential (0), shuffle or windowed (2)");
-  check_choice("partition", options.partition, Partition::by_shard, "global (0) or by_shard (1)");
-  check_choice("tail", options.tail, Tail::short_, "drop (0), pad, wrap or short (3)");
-  if (options.order == OrderMode::windowed && options.window_shards < 1)
-    refuse("window_shards is 0; it must be at least 1");
   const std::ptrdiff_t empty = std::count(shard_samples.begin(), shard_samples.end(), 0U);
   const std::uint64_t filled = shard_samples.size() - static_cast<std::uint64_t>(empty);
   if (options.partition == Partition::by_shard && filled < options.world_size)
@@ -85,8 +79,6 @@ void Order::check_sampling() const {
   if (plain) return;
   if (options_.order != OrderMode::shuffle || options_.partition != Partition::global)
     refuse("sampling, samples_per_epoch and repeats need order shuffle and partition global");
-  if (options_.samples_per_epoch > std::uint64_t{1} << 48U)
-    refuse(fmt::format("samples_per_epoch is {}; it must be at most 2^48", options_.samples_per_epoch));
   if (!options_.sampling) return;
   if (options_.sampling->samples() != samples_)
     refuse(fmt::format("the sampling is for {} samples; the data set has {}: make it from this data set",

@@ -25,16 +25,10 @@ unsigned default_threads() { return std::min(cpu_count(), 8U); }
 
 LoaderOptions check_loader_options(LoaderOptions options) {
   auto refuse = [](const std::string& message) { throw Error(ErrorCode::invalid_argument, message); };
-  if (options.transport > TransportKind::resident)
-    refuse(fmt::format("transport is {}; it must be automatic (0), mapped, staged, direct or resident (4)",
-                       static_cast<int>(options.transport)));
-  if (options.verify > Verify::always)
-    refuse(fmt::format("verify is {}; it must be never (0), first_epoch or always (2)",
-                       static_cast<int>(options.verify)));
-  if (options.prefetch < 1 || options.prefetch > 64)
-    refuse(fmt::format("prefetch is {}; it must be 1 to 64", options.prefetch));
-  if (options.threads > 256)
-    refuse(fmt::format("threads is {}; it must be 0 (as many as cores, up to 8) to 256", options.threads));
+  const auto check = [&](std::string_view name, const auto& value, const Limits& limits) {
+    if (const std::string wrong = violation(name, value, limits); !wrong.empty()) refuse(wrong);
+  };
+  LoaderOptions::members(options, check);
   if (options.threads == 0) options.threads = default_threads();
   return options;
 }

@@ -8,19 +8,7 @@
 namespace shard {
 
 std::string_view to_string(TransportKind kind) noexcept {
-  switch (kind) {
-    case TransportKind::automatic:
-      return "auto";
-    case TransportKind::mapped:
-      return "mapped";
-    case TransportKind::staged:
-      return "staged";
-    case TransportKind::direct:
-      return "direct";
-    case TransportKind::resident:
-      return "resident";
-  }
-  return "unknown";
+  return words_of(kind)[static_cast<std::size_t>(kind)];
 }
 
 std::vector<TransportKind> transports_to_try(const DatasetInfo& info, const DeviceInfo& device,

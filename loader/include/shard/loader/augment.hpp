@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "shard/dataset_spec.hpp"
+#include "shard/error.hpp"
 #include "shard/loader/operations.hpp"
 
 namespace shard {

@@ -1,6 +1,7 @@
 // LoaderOptions: what a loader delivers, how, and within which bounds of memory.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -29,10 +30,14 @@ enum class TransportKind : std::uint8_t {
   // Samples stay in device memory after their first upload, up to resident_bytes.
   resident,
 };
+constexpr std::array<std::string_view, 5> words_of(TransportKind) {
+  return {"auto", "mapped", "staged", "direct", "resident"};
+}
 std::string_view to_string(TransportKind kind) noexcept;
 
 // When samples are compared with their checksums before they are delivered.
 enum class Verify : std::uint8_t { never, first_epoch, always };
+constexpr std::array<std::string_view, 3> words_of(Verify) { return {"never", "first_epoch", "always"}; }
 
 // How a ragged column is delivered.
 struct RaggedOptions {
@@ -54,6 +59,9 @@ enum class UnnamedLayout : std::uint8_t {
   nchw_if_float,
   nchw,
 };
+constexpr std::array<std::string_view, 3> words_of(UnnamedLayout) {
+  return {"stored", "nchw_if_float", "nchw"};
+}
 
 // Bounds of memory, in bytes.
 struct MemoryOptions {
@@ -69,6 +77,14 @@ struct MemoryOptions {
   std::uint64_t resident_bytes = 0;
   // direct: bytes of reads in flight.
   std::uint64_t readahead_bytes = std::uint64_t{256} << 20U;
+
+  template <class Self, class Visit>
+  static void members(Self& of, Visit& visit) {
+    visit("registered_bytes", of.registered_bytes, Limits{});
+    visit("pinned_bytes", of.pinned_bytes, Limits{});
+    visit("resident_bytes", of.resident_bytes, Limits{});
+    visit("readahead_bytes", of.readahead_bytes, Limits{});
+  }
 };
 
 // What is kept on this machine of a data set on servers (docs/remote.md).
@@ -83,6 +99,14 @@ struct RemoteOptions {
   // requested one by one.
   std::filesystem::path transit{};
   std::uint64_t transit_bytes = 0;
+
+  template <class Self, class Visit>
+  static void members(Self& of, Visit& visit) {
+    visit("cache", of.cache, Limits{});
+    visit("cache_bytes", of.cache_bytes, Limits{});
+    visit("transit", of.transit, Limits{});
+    visit("transit_bytes", of.transit_bytes, Limits{});
+  }
 };
 
 // Which samples, and in which order, is what OrderOptions says: batch_size, rank, world_size, order,
@@ -130,6 +154,21 @@ struct LoaderOptions : OrderOptions {
 
   MemoryOptions memory;
   RemoteOptions remote;
+
+  // visit(name, member, Limits) for each that is a number, a word or a path, those of OrderOptions and of the
+  // groups too: from here come the checks with their messages and what Python passes on.
+  template <class Self, class Visit>
+  static void members(Self& of, Visit& visit) {
+    OrderOptions::members(of, visit);
+    visit("unnamed_layout", of.unnamed_layout, Limits{});
+    visit("correspondence", of.correspondence, Limits{});
+    visit("verify", of.verify, Limits{});
+    visit("transport", of.transport, Limits{});
+    visit("prefetch", of.prefetch, Limits{.low = 1, .high = 64});
+    visit("threads", of.threads, Limits{.low = 0, .high = 256});
+    MemoryOptions::members(of.memory, visit);
+    RemoteOptions::members(of.remote, visit);
+  }
 };
 
 }  // namespace shard

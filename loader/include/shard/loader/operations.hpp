@@ -20,16 +20,12 @@
 #include <variant>
 #include <vector>
 
+#include "shard/schema.hpp"
+
 namespace shard {
 
-// A parameter that is drawn uniformly from [low, high].
-struct Range {
-  double low = 0;
-  double high = 0;
-  bool operator==(const Range&) const = default;
-};
-
 enum class Interpolation : std::uint8_t { nearest, bilinear };
+constexpr std::array<std::string_view, 2> words_of(Interpolation) { return {"nearest", "bilinear"}; }
 // What pixels outside of the sample are, per channel, 0 to 255. Channels after the fourth have the first
 // value. None: 0, and with bilinear, pixels at the border are not mixed with it (torchvision's fill=None).
 using Fill = std::optional<std::array<float, 4>>;
@@ -37,6 +33,9 @@ using Fill = std::optional<std::array<float, 4>>;
 namespace ops {
 
 enum class AutoAugmentPolicy : std::uint8_t { imagenet, cifar10, svhn };
+constexpr std::array<std::string_view, 3> words_of(AutoAugmentPolicy) {
+  return {"imagenet", "cifar10", "svhn"};
+}
 
 // The samples that an operation takes, by their channels.
 enum class Channels : std::uint8_t { any, one_or_three, up_to_4, up_to_64 };
@@ -48,20 +47,6 @@ struct Description {
   Channels channels = Channels::any;
   bool moves = false;      // pixels go to other places, and targets with them
   bool is_policy = false;  // draws other operations
-};
-
-// What a parameter may be. Bounds are of numbers, of both ends of a Range and of each value of a list.
-struct Limits {
-  double low = std::numeric_limits<double>::lowest();
-  double high = std::numeric_limits<double>::max();
-  bool odd = false;
-  // In Python, a single number x for a Range is (centre - x, centre + x), or without a centre (x, x).
-  std::optional<double> centre{};
-  // A value whose effect one can see: of a number, its lower end.
-  std::optional<Range> shown{};
-  bool by_name = false;     // in Python not by place
-  bool required = false;    // in Python
-  std::string_view none{};  // Python's word for no value, instead of None
 };
 
 // Beyond it, nothing but 0 and 255 is left of a value.
@@ -425,12 +410,6 @@ void visit_members(One& one, Visit& visit) {
 }
 
 }  // namespace ops
-
-// The words for the values of an enumeration, from its first one on.
-constexpr std::array<std::string_view, 2> words_of(Interpolation) { return {"nearest", "bilinear"}; }
-constexpr std::array<std::string_view, 3> words_of(ops::AutoAugmentPolicy) {
-  return {"imagenet", "cifar10", "svhn"};
-}
 
 // A new one comes last: the place of an operation in this list keys what is drawn for it.
 using Operation =

@@ -12,15 +12,18 @@
 // same way: slice [floor(r * n/w), floor((r + 1) * n/w)).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shard/error.hpp"
 #include "shard/loader/sampling.hpp"
+#include "shard/schema.hpp"
 
 namespace shard {
 
@@ -51,6 +54,9 @@ class Permutation {
 };
 
 enum class OrderMode : std::uint8_t { sequential, shuffle, windowed };
+constexpr std::array<std::string_view, 3> words_of(OrderMode) {
+  return {"sequential", "shuffle", "windowed"};
+}
 enum class Partition : std::uint8_t {
   // Each rank gets slices of one global sequence.
   global,
@@ -58,6 +64,7 @@ enum class Partition : std::uint8_t {
   // by at most one shard; with tail short by at most one sample, for which two ranks may share a shard.
   by_shard,
 };
+constexpr std::array<std::string_view, 2> words_of(Partition) { return {"global", "by_shard"}; }
 // What happens to the last, incomplete global batch.
 enum class Tail : std::uint8_t {
   // It is left out.
@@ -71,6 +78,7 @@ enum class Tail : std::uint8_t {
   // samples than ranks are left, some ranks get a last batch of 0 rows.
   short_,
 };
+constexpr std::array<std::string_view, 4> words_of(Tail) { return {"drop", "pad", "wrap", "short"}; }
 
 struct OrderOptions {
   // Samples per batch of this rank, 1 to 65536. The global batch has batch_size x world_size samples.
@@ -97,6 +105,21 @@ struct OrderOptions {
   // al., "Augment your batch", CVPR 2020; "repeated augmentation" of DeiT and timm). Copies are far apart in
   // the batch, so that ranks get different ones. It must divide the global batch.
   std::uint32_t repeats = 1;
+
+  // visit(name, member, Limits) for each that is a number or a word.
+  template <class Self, class Visit>
+  static void members(Self& of, Visit& visit) {
+    visit("batch_size", of.batch_size, Limits{.low = 1, .high = 65'536});
+    visit("rank", of.rank, Limits{});              // and less than world_size
+    visit("world_size", of.world_size, Limits{});  // and at least 1
+    visit("order", of.order, Limits{});
+    visit("window_shards", of.window_shards, Limits{.low = 1});
+    visit("partition", of.partition, Limits{});
+    visit("tail", of.tail, Limits{});
+    visit("seed", of.seed, Limits{});
+    visit("samples_per_epoch", of.samples_per_epoch, Limits{.high = 281'474'976'710'656});  // 2^48
+    visit("repeats", of.repeats, Limits{});  // and a divisor of the global batch
+  }
 };
 
 // Whether batches go through the shards one after the other, or window by window:

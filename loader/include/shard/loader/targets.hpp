@@ -30,6 +30,9 @@ enum class FieldSampling : std::uint8_t {
   // As stored, without crop and flip: latents, and fields of another size than the images.
   stored,
 };
+constexpr std::array<std::string_view, 3> words_of(FieldSampling) {
+  return {"nearest", "bilinear", "stored"};
+}
 
 // How a further image field is delivered with each view.
 struct FieldOptions {
@@ -46,6 +49,7 @@ struct FieldOptions {
 // What the four numbers of a delivered box are; c: centre.
 // Stored boxes are xyxy, in pixels of the stored sample.
 enum class BoxFormat : std::uint8_t { xyxy, xywh, cxcywh };
+constexpr std::array<std::string_view, 3> words_of(BoxFormat) { return {"xyxy", "xywh", "cxcywh"}; }
 
 // How a ragged column of boxes, f32 [4], is delivered: moved, clipped, and without boxes of which too little
 // is left. Those that stay keep their order, and the column's counts (or offsets) say how many there are.

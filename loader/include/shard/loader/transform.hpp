@@ -54,6 +54,9 @@ enum class CropKind : std::uint8_t {
   // result; floats: torchvision's values, except for rounding.
   random_resized,
 };
+constexpr std::array<std::string_view, 4> words_of(CropKind) {
+  return {"none", "center", "random", "random_resized"};
+}
 
 struct TransformOptions {
   CropKind crop = CropKind::none;

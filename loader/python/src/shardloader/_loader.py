@@ -131,7 +131,7 @@ class Loader:
         were drawn (without).
     samples_per_epoch: samples that all ranks together draw in an epoch. Default: as many as the data set has.
         Without weights, an epoch goes on where the last one ended, so that samples are drawn equally often.
-    repeated_augmentation: each global batch has every one of its samples this many times, with different
+    repeats: each global batch has every one of its samples this many times, with different
         crops and flips, as in timm and DeiT. An epoch has as many batches as without.
 
     rank, world_size: by default those of torch.distributed if it is initialised, else RANK and WORLD_SIZE,
@@ -365,7 +365,7 @@ class Loader:
     def geometry(self, sample: int, *, epoch: int = 0, view: int = 0) -> Geometry:
         """Where the parts of a sample are in a view: its crop, flip and geometric instructions, with the
         loader's seed, and the matrix of all of them.
-        sample: its index in the data set (batch.ids). With sampling and repeated_augmentation,
+        sample: its index in the data set (batch.ids). With sampling and repeats,
         samples that are drawn again have other ones."""
         first, second, third = (*self.data.shape, 1, 1)[:3]
         shape = (first, second, third) if self.data.layout == "nhwc" else (second, third, first)

@@ -29,7 +29,7 @@ class LoaderOptions(ViewOptions, total=False):
 
     seed: Annotated[int, as_it_is, 0]
     partition: Annotated[str, as_it_is, "global"]
-    repeated_augmentation: Annotated[int, as_it_is, 1]
+    repeats: Annotated[int, as_it_is, 1]
     correspondence: Annotated[bool, _truth, False]
     transport: Annotated[str, as_it_is, "auto"]
     prefetch: Annotated[int, as_it_is, 4]

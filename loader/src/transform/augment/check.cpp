@@ -2,9 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <span>
-#include <type_traits>
 
 #include "shard/error.hpp"
 #include "shard/loader/augment.hpp"
@@ -28,30 +25,17 @@ class OperationCheck {
       refuse(fmt::format("the samples have {} channels; it takes 1 to {}", count, most));
   }
 
-  void operator()(std::string_view name, const Range& given, const ops::Limits& limits) const {
-    if (!(given.low >= limits.low && given.low <= given.high && given.high <= limits.high))
-      refuse(fmt::format("{} is [{}, {}]; it must be {} <= low <= high <= {}", name, given.low, given.high,
-                         limits.low, limits.high));
-  }
   template <class T>
-  void operator()(std::string_view name, const std::optional<T>& value, const ops::Limits& limits) const {
+  void operator()(std::string_view name, const std::optional<T>& value, const Limits& limits) const {
     if (value) (*this)(name, *value, limits);
   }
   template <class T, std::size_t N>
-  void operator()(std::string_view name, const std::array<T, N>& values, const ops::Limits& limits) const {
+  void operator()(std::string_view name, const std::array<T, N>& values, const Limits& limits) const {
     for (const T& value : values) (*this)(name, value, limits);
   }
   template <class T>
-  void operator()(std::string_view name, const T& value, const ops::Limits& limits) const {
-    if constexpr (std::is_enum_v<T>) {
-      one_of(name, static_cast<std::size_t>(value), words_of(T{}));
-    } else if constexpr (!std::is_same_v<T, bool>) {
-      const auto number = static_cast<double>(value);
-      const bool within = number >= limits.low && number <= limits.high;  // false for NaN
-      if (!within || (limits.odd && std::fmod(number, 2) != 1))
-        refuse(fmt::format("{} is {}; it must be {}{} to {}", name, value, limits.odd ? "odd, " : "",
-                           limits.low, limits.high));
-    }
+  void operator()(std::string_view name, const T& value, const Limits& limits) const {
+    if (const std::string wrong = violation(name, value, limits); !wrong.empty()) refuse(wrong);
   }
 
   // What bounds of single parameters do not say.
@@ -93,13 +77,6 @@ class OperationCheck {
  private:
   [[noreturn]] void refuse(const std::string& message) const {
     throw Error(ErrorCode::invalid_argument, where_ + ": " + message);
-  }
-  void one_of(std::string_view name, std::size_t value, std::span<const std::string_view> words) const {
-    if (value < words.size()) return;
-    std::string expected;
-    for (std::size_t i = 0; i < words.size(); ++i)
-      expected += fmt::format("{}{} ({})", i == 0 ? "" : i + 1 < words.size() ? ", " : " or ", words[i], i);
-    refuse(fmt::format("{} is {}; it must be {}", name, value, expected));
   }
   void smaller_than_sample(std::string_view name, std::uint32_t value) const {
     if (value >= std::min(pixels_.height, pixels_.width))

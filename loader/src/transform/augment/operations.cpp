@@ -15,7 +15,7 @@ std::vector<Operation> each_with_defaults(std::index_sequence<kAt...>) {
 
 struct Show {
   template <class T>
-  void operator()(std::string_view, T& member, const ops::Limits& limits) const {
+  void operator()(std::string_view, T& member, const Limits& limits) const {
     if (limits.shown) show(member, *limits.shown);
   }
 
