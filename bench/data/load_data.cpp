@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/system/parallel.hpp"
-#include "convert/plan/text_options.hpp"
+#include "shard/convert/text_options.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
 #include "shard/shard_reader.hpp"

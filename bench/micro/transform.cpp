@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/system/stopwatch.hpp"
-#include "convert/plan/text_options.hpp"
 #include "feeds/loader_arguments.hpp"
+#include "shard/convert/text_options.hpp"
 #include "shard/dataset.hpp"
 #include "shard/loader/device.hpp"
 

@@ -73,7 +73,7 @@ class Look(TestCase):
             "--layout",
             "nhwc",
             "--quiet",
-            "--mask-dir",
+            "--mask",
             masks,
             "--pair",
             f"depth={depth}",
@@ -183,7 +183,7 @@ class Look(TestCase):
             "packed",
             "--quiet",
         ]
-        self.assert_code(shardify(images, out, *options, "--mask-dir", masks), 0)
+        self.assert_code(shardify(images, out, *options, "--mask", masks), 0)
         boxed = self.path / "out-3"
         self.assert_code(shardify(images, boxed, *options, "--yolo", boxes, "--yolo-keypoints", "1"), 0)
         views, seen = 40, 0

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""shardify --mask-dir and --pair: what is stored of masks and second images, which are rejects, and what
+"""shardify --mask and --pair: what is stored of masks and second images, which are rejects, and what
 several processes, kills and changed files make of them."""
 
 import json
@@ -123,8 +123,9 @@ class PairCase(TestCase):
         write(self.images / name, png(zlib.crc32(name.encode()), width or len(rows[0]), height or len(rows)))
         return write((self.masks / name).with_suffix(suffix), png_of(rows, **how))
 
-    def convert(self, *more, out=None, masks=True, options=GEOMETRY):
-        masks = ["--mask-dir", self.masks] if masks else []
+    def convert(self, *more, out=None, masks="", options=GEOMETRY):
+        """masks: settings behind the folder of masks; None: without it."""
+        masks = [] if masks is None else ["--mask", f"{self.masks}{masks}"]
         return shardify(self.images, out or self.out, *options, *masks, *more)
 
     def fill(self, count=11, values=5):
@@ -181,25 +182,23 @@ class Stored(PairCase):
         )
         for name, rows in (("good.png", good), ("bad.png", bad), ("ignored.png", ignored)):
             self.add(name, rows, color=PALETTE)
-        self.assert_code(self.convert("--mask-classes", "21"), 1)
+        self.assert_code(self.convert(masks=",classes=21"), 1)
         self.assertEqual(set(rejects(self.out)), {"bad.png", "ignored.png"})
         self.assertEqual(
             rejects(self.out)["bad.png"],
             'mask "bad.png": value 21 at column 2, row 1: there are 21 classes, 0 to 20',
         )
-        self.assert_code(self.convert("--mask-classes", "21", "--mask-ignore", "255", out=self.path / "b"), 1)
+        self.assert_code(self.convert(masks=",classes=21,ignore=255", out=self.path / "b"), 1)
         self.assertEqual(set(rejects(self.path / "b")), {"bad.png"})
         self.assert_refused(
-            self.convert(
-                "--mask-classes", "21", "--mask-ignore", "255", "--on-error", "fail", out=self.path / "c"
-            ),
+            self.convert("--on-error", "fail", masks=",classes=21,ignore=255", out=self.path / "c"),
             "bad.png",
             "value 21",
             "--on-error fail",
         )
         # 16 bits of a data set of 8: values that fit are taken.
         self.add("wide.png", [[0, 1, 2, 20]] * 3, depth=16)
-        self.assert_code(self.convert("--mask-classes", "21", out=self.path / "d"), 1)
+        self.assert_code(self.convert(masks=",classes=21", out=self.path / "d"), 1)
         self.assertNotIn("wide.png", rejects(self.path / "d"))
 
     def test_the_mask_of_a_turned_image_is_upright(self):
@@ -213,7 +212,7 @@ class Stored(PairCase):
         write(self.masks / "stored.png", png_of(mask_rows(3, 30, 50, 9)))
         write(self.images / "tagged.png", png_of([[7] * 3 * 30] * 50, color=RGB, orientation=6))
         write(self.masks / "tagged.png", png_of([list(row) for row in zip(*rows)][::1], orientation=5))
-        self.assert_code(self.convert("--pair", f"m={self.masks},role=mask,codec=none", masks=False), 1)
+        self.assert_code(self.convert("--pair", f"m={self.masks},role=mask,codec=none", masks=None), 1)
         self.assertEqual(
             rejects(self.out),
             {
@@ -316,7 +315,7 @@ class Found(PairCase):
         write(self.masks / "bee" / "unused.png", png_of([[1]]))
         options = [o for o in GEOMETRY if o != "--quiet"]
         pair = ["--pair", f"m={self.masks},role=mask,codec=none"]
-        result = self.assert_code(self.convert(*pair, masks=False, options=options), 0)
+        result = self.assert_code(self.convert(*pair, masks=None, options=options), 0)
         self.assertIn('1 images without, zeros stored: "bee/02.png" has no m', result.out)
         self.assertIn('1 files without their image: "bee/unused.png"', result.out)
         stored = field_of(self.out, "m")
@@ -370,7 +369,10 @@ class Found(PairCase):
         out = self.path / "b"
         self.assert_code(
             self.convert(
-                "--mask-suffix", "_l", "--pair", f"m={self.masks},suffix=_l,role=mask,codec=none", out=out
+                "--pair",
+                f"m={self.masks},suffix=_l,role=mask,codec=none",
+                masks=",suffix=_l",
+                out=out,
             ),
             0,
         )
@@ -380,22 +382,22 @@ class Found(PairCase):
     def test_a_folder_that_fits_nothing_is_a_mistake(self):
         self.fill(3)
         self.assert_refused(
-            shardify(self.images, self.out, *SMALL, "--mask-dir", self.path / "nowhere"), "not a folder"
+            shardify(self.images, self.out, *SMALL, "--mask", self.path / "nowhere"), "not a folder"
         )
         write(self.path / "other" / "else.png", png_of([[1]]))
         self.assert_refused(
-            shardify(self.images, self.out, *SMALL, "--mask-dir", self.path / "other"),
+            shardify(self.images, self.out, *SMALL, "--mask", self.path / "other"),
             "none of its 1 files has the name of one of the 3 inputs",
             "else.png",
             "ant/01.png",
         )
         (self.path / "void").mkdir()
         self.assert_refused(
-            shardify(self.images, self.out, *SMALL, "--mask-dir", self.path / "void"), "no images in it"
+            shardify(self.images, self.out, *SMALL, "--mask", self.path / "void"), "no images in it"
         )
         write(self.path / "arrays" / "0.npy", b"\x93NUMPY")
         self.assert_refused(
-            shardify(self.images, self.out, *SMALL, "--mask-dir", self.path / "arrays"),
+            shardify(self.images, self.out, *SMALL, "--mask", self.path / "arrays"),
             "no images in it",
             "not of arrays",
         )
@@ -408,10 +410,7 @@ class Found(PairCase):
             ("twice", "--pair", f"mask={self.masks}"),
             ("letters, digits", "--pair", f"a b={self.masks}"),
             ("for masks only", "--pair", f"d={self.masks},classes=3"),
-            ("1 to 65536", "--mask-classes", "0"),
             ("expected image or mask", "--pair", f"d={self.masks},role=x"),
-            ("--mask-ignore", "--mask-ignore", "x"),
-            ("without classes", "--mask-ignore", "3"),
             ("packed holds images of 8 bits", "--pair", f"d={self.masks},dtype=u16,codec=packed"),
             ("masks are u8 or u16", "--pair", f"d={self.masks},role=mask,dtype=f32"),
             ("expected bilinear", "--pair", f"d={self.masks},filter=x"),
@@ -424,7 +423,12 @@ class Found(PairCase):
                 self.assertTrue(
                     words in result.err or (words == "reserved" and "another tensor" in result.err), result
                 )
-        self.assert_refused(self.convert("--mask-classes", "3", masks=False), "--mask-dir: give that too")
+        for words, masks in (
+            ("1 to 65536", ",classes=0"),
+            ("--mask ignore", ",ignore=x"),
+            ("without classes", ",ignore=3"),
+        ):
+            self.assert_refused(self.convert(masks=masks), words)
 
 
 class Guarantees(PairCase):
@@ -456,7 +460,7 @@ class Guarantees(PairCase):
             self.images,
             claims,
             *GEOMETRY,
-            "--mask-dir",
+            "--mask",
             self.masks,
             *self.pairs,
             "--claim",
@@ -478,7 +482,7 @@ class Guarantees(PairCase):
                 self.images,
                 out,
                 *GEOMETRY,
-                "--mask-dir",
+                "--mask",
                 self.masks,
                 *self.pairs,
                 "--jobs",
@@ -514,7 +518,7 @@ class Guarantees(PairCase):
         self.assert_code(self.convert(*self.pairs, "--refresh"), 0)
 
     def test_compare_makes_the_fields_again(self):
-        fields = ["--mask-dir", self.masks, "--pair", f"depth={self.path / 'depth'}"]
+        fields = ["--mask", self.masks, "--pair", f"depth={self.path / 'depth'}"]
         result = self.assert_code(shardctl("compare", self.out, self.images, *fields), 0)
         self.assertIn("mask: none of them differ\n", result.out)
         self.assertIn("depth: none of them differ\n", result.out)
@@ -534,14 +538,14 @@ class Guarantees(PairCase):
         )
         for words, *given in (
             ("has no such field", "--pair", f"deep={self.masks}"),
-            ("not a folder", "--mask-dir", self.path / "no"),
+            ("not a folder", "--mask", self.path / "no"),
         ):
             self.assertIn(words, self.assert_code(shardctl("compare", self.out, self.images, *given), 2).err)
 
     def test_other_pairs_are_another_conversion(self):
         for more in (
             [],
-            [*self.pairs, "--mask-classes", "6"],
+            [*self.pairs, "--pair", f"more={self.masks},role=mask,classes=6"],
             ["--pair", f"depth={self.path / 'depth'},filter=nearest"],
             ["--pair", f"depth={self.path / 'depth'},codec=zstd:4"],
             ["--pair", f"deep={self.path / 'depth'}"],
@@ -560,7 +564,7 @@ class Guarantees(PairCase):
                 folder / "images",
                 out,
                 *GEOMETRY,
-                "--mask-dir",
+                "--mask",
                 folder / "masks",
                 "--pair",
                 f"depth={folder / 'depth'}",
@@ -582,7 +586,7 @@ class Guarantees(PairCase):
         tar = self.path / "images.tar"
         run(["tar", "-cf", os.fspath(tar), "-C", os.fspath(self.images), "ant", "bee"])
         out = self.path / "tar"
-        self.assert_code(shardify(tar, out, *GEOMETRY, "--mask-dir", self.masks, *self.pairs), 0)
+        self.assert_code(shardify(tar, out, *GEOMETRY, "--mask", self.masks, *self.pairs), 0)
         self.assertEqual(field_of(out, "depth", "H"), field_of(self.out, "depth", "H"))
 
     def test_a_dry_run_counts_the_fields(self):
@@ -594,7 +598,7 @@ class Guarantees(PairCase):
             "--dry-run",
             "--json",
             out=self.path / "x",
-            masks=False,
+            masks=None,
         )
         pixels = CROP * CROP
         self.assertEqual(

@@ -121,7 +121,7 @@ class Arrays(Silence):
                 self.path / "x{9..10}.npy",
                 "--labels",
                 y,
-                "--mask-dir",
+                "--mask",
                 self.path / "masks",
                 "--missing",
                 "skip",

@@ -328,7 +328,7 @@ class Tar(Silence):
             self.tar(f"w-{a}.tar", ("1.png", picture(a)))
         write(self.path / "masks" / "1.png", picture(1))
         self.expect_refused(
-            [self.path / "w-{0..1}.tar", "--mask-dir", self.path / "masks"], "has the name", "w-0/1.png"
+            [self.path / "w-{0..1}.tar", "--mask", self.path / "masks"], "has the name", "w-0/1.png"
         )
 
     # --- JSON -----------------------------------------------------------------------------------------------

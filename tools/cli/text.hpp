@@ -19,11 +19,6 @@ std::string human_duration(
 // that a terminal would not show, as $'...' of bash and zsh.
 std::string shell_word(std::string_view text);
 
-// "4096", "64KiB", "256 MiB", "1.5GB", "2g": decimal (K, KB, ...: 1000, as sold) or binary (KiB, ...: 1024)
-// units; a bare letter k, m, g, t is binary. Throws invalid_argument, naming the text, when it is no size or
-// exceeds 64 bits.
-std::uint64_t parse_size(std::string_view text);
-
 // Columns of the widest cell, two spaces between them. UTF-8 code points count as one column each.
 class Table {
  public:

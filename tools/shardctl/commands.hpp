@@ -58,7 +58,7 @@ struct CompareOptions {
   std::string array_layout;  // nhwc, nchw; empty: as the shape says
   // Folders of further images, as shardify takes them: "DIR", and "NAME=DIR" for each.
   // Only names and folders count.
-  std::string mask_dir;
+  std::string mask;
   std::vector<std::string> pairs;
   std::uint64_t samples = 0;  // 0: all, else as many, evenly spread
   std::uint64_t max_pixels = image::DecodeOptions{}.max_pixels;

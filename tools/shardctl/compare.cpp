@@ -20,10 +20,10 @@
 #include "cli/text.hpp"
 #include "convert/plan/decoding.hpp"
 #include "convert/plan/further_reader.hpp"
-#include "convert/plan/pair_options.hpp"
 #include "convert/plan/recorded.hpp"
 #include "convert/sources/input_file.hpp"
 #include "convert/sources/scan.hpp"
+#include "shard/convert/text_options.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 #include "shardctl/commands.hpp"
@@ -248,10 +248,11 @@ void print(const CompareOptions& options, const Source& source, const Tally& tal
 
 // The fields that are compared too, with the file of each sample.
 std::vector<convert::FurtherField> further_of(const CompareOptions& options, const Source& source) {
-  convert::TextOptions text;
-  text.mask_dir = options.mask_dir;
-  text.pairs = options.pairs;
-  const std::vector<convert::FurtherImages> folders = convert::parse_pairs(text);
+  convert::TextOptions text{{"mask", options.mask}};
+  for (const std::string& pair : options.pairs) text.add("pairs", pair);
+  convert::Options parsed;
+  convert::apply(text, parsed);
+  const std::vector<convert::FurtherImages>& folders = parsed.pairs;
   if (folders.empty()) return {};
   convert::InputList inputs;
   for (std::uint64_t index = 0; index < source.size(); ++index)
@@ -338,9 +339,7 @@ void add_compare(CLI::App& app, Chosen& chosen) {
       ->add_option("--samples", options->samples, R"(
       Compare only N samples, evenly spread; 0 means all)")
       ->capture_default_str();
-  command
-      ->add_option("--mask-dir", options->mask_dir,
-                   "Also compare the field mask with the masks in this folder")
+  command->add_option("--mask", options->mask, "Also compare the field mask with the masks in this folder")
       ->type_name("DIR");
   command
       ->add_option("--pair", options->pairs, R"(

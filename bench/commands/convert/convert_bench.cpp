@@ -7,8 +7,8 @@
 #include "base/files/file.hpp"
 #include "base/system/parallel.hpp"
 #include "base/text/quote.hpp"
-#include "convert/plan/text_options.hpp"
 #include "limits/pure_decode.hpp"
+#include "shard/convert/text_options.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
 #include "shard/image/preprocess.hpp"
@@ -82,9 +82,7 @@ std::uint64_t check(const fs::path& out, const PhotoSet& photos, const convert::
 
 convert::Options preset_options(std::string_view preset) {
   convert::Options options;
-  convert::TextOptions text;
-  text.preset = preset;
-  convert::apply(text, options);
+  convert::apply({{"preset", std::string(preset)}}, options);
   return options;
 }
 

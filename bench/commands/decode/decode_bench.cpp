@@ -10,9 +10,9 @@
 
 #include "base/system/parallel.hpp"
 #include "convert/plan/decoding.hpp"
-#include "convert/plan/text_options.hpp"
 #include "harness/measure.hpp"
 #include "limits/pure_decode.hpp"
+#include "shard/convert/text_options.hpp"
 #include "shard/dtype.hpp"
 #include "shard/error.hpp"
 

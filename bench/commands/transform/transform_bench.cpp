@@ -7,9 +7,9 @@
 
 #include "base/system/stopwatch.hpp"
 #include "base/text/quote.hpp"
-#include "convert/plan/text_options.hpp"
 #include "data/photo.hpp"
 #include "harness/measure.hpp"
+#include "shard/convert/text_options.hpp"
 
 namespace shard::bench {
 namespace {

@@ -65,8 +65,8 @@ std::vector<TransformCase> transform_cases() {
   };
   add("no operation", {});
   for (const Operation& one : single_operations()) add(name_of_single(one), {one});
-  for (const Operation& policy : std::vector<Operation>{ops::RandAugment{}, ops::TrivialAugment{},
-                                                        ops::AutoAugment{}, ops::AugMix{}})
+  for (const Operation& policy :
+       std::vector<Operation>{ops::RandAugment{}, ops::TrivialAugment{}, ops::AutoAugment{}, ops::AugMix{}})
     add(std::string(name_of(policy)), {policy});
   add("three_augment, color_jitter", {ops::ThreeAugment{}, jitter(0.3, 0, 1)});
   const std::vector<Operation> colors{jitter(0.4, 0.1, 0.8), ops::Grayscale{0.2}};

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/text/quote.hpp"
+#include "base/text/size.hpp"
 #include "cli/text.hpp"
 #include "commands.hpp"
 #include "commands/write/write_bench.hpp"
@@ -53,7 +54,7 @@ Json case_json(const WriteCase& one, double disk) {
 
 std::uint64_t size_of(const char* option, const std::string& text) {
   try {
-    return cli::parse_size(text);
+    return parse_size(text);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", option, error.what()));
   }

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "common.hpp"
-#include "convert/plan/text_options.hpp"
 #include "shard/convert/class_names.hpp"
+#include "shard/convert/text_options.hpp"
 #include "shard/convert/work_plan.hpp"
 #include "shard/error.hpp"
 
@@ -19,64 +19,39 @@ namespace shard::python {
 
 namespace {
 
-std::string string_of(const nb::dict& given, const char* name) {
-  return given.contains(name) ? nb::cast<std::string>(given[name]) : std::string();
-}
-
 template <class T>
 void set(T& target, const nb::dict& given, const char* name) {
   if (given.contains(name)) target = nb::cast<T>(given[name]);
+}
+
+// A value as shardify's option takes it.
+std::string text_of(const nb::handle& value) {
+  if (nb::isinstance<nb::bool_>(value)) return nb::cast<bool>(value) ? "true" : "false";
+  return nb::cast<std::string>(nb::str(value));
 }
 
 }  // namespace
 
 convert::Options options_of(const nb::dict& given) {
   convert::TextOptions words;
-  if (given.contains("preset")) words.preset = string_of(given, "preset");
-  if (given.contains("on_error")) words.on_error = string_of(given, "on_error");
-  if (given.contains("on_warning")) words.on_warning = string_of(given, "on_warning");
-  if (given.contains("columns")) words.columns = nb::cast<std::vector<std::string>>(given["columns"]);
-  if (given.contains("pairs")) words.pairs = nb::cast<std::vector<std::string>>(given["pairs"]);
-  if (given.contains("missing")) words.missing = string_of(given, "missing");
-  if (given.contains("unlisted")) words.unlisted = string_of(given, "unlisted");
-  for (const auto& [name, field] :
-       {std::pair{"resize", &words.resize}, std::pair{"crop", &words.crop},
-        std::pair{"squash", &words.squash}, std::pair{"filter", &words.filter},
-        std::pair{"dtype", &words.dtype}, std::pair{"layout", &words.layout}, std::pair{"mean", &words.mean},
-        std::pair{"std", &words.std}, std::pair{"normalize", &words.normalize},
-        std::pair{"channels", &words.channels}, std::pair{"codec", &words.codec},
-        std::pair{"array_layout", &words.array_layout}, std::pair{"mask_dir", &words.mask_dir},
-        std::pair{"mask_suffix", &words.mask_suffix}, std::pair{"mask_classes", &words.mask_classes},
-        std::pair{"mask_ignore", &words.mask_ignore}, std::pair{"classes_from", &words.classes}})
-    *field = string_of(given, name);
+  for (const convert::TextOption& option : convert::text_options()) {
+    const std::string name(option.name == "classes" ? "classes_from" : option.name);
+    if (!given.contains(name.c_str())) continue;
+    const nb::object value = given[name.c_str()];
+    if (option.several)
+      for (const nb::handle one : nb::cast<nb::list>(value)) words.add(option.name, text_of(one));
+    else
+      words.add(option.name, text_of(value));
+  }
   convert::Options options;
   convert::apply(words, options);
   options.images = nb::cast<std::filesystem::path>(given["images"]).native();
   set(options.out, given, "out");
-  set(options.work, given, "work");
-  set(options.root, given, "root");
-  set(options.labels, given, "labels");
   if (given.contains("classes"))
     for (nb::handle name : nb::cast<nb::list>(given["classes"])) {
       const auto bytes = nb::cast<nb::bytes>(name);
       options.classes.emplace_back(bytes.c_str(), bytes.size());
     }
-  set(options.coco, given, "coco");
-  set(options.yolo, given, "yolo");
-  set(options.yolo_keypoints, given, "yolo_keypoints");
-  set(options.voc, given, "voc");
-  set(options.box_classes, given, "box_classes");
-  set(options.strict, given, "strict");
-  set(options.pages, given, "pages");
-  set(options.depth, given, "depth");
-  set(options.fast_decode, given, "fast_decode");
-  set(options.max_pixels, given, "max_pixels");
-  set(options.shard_size_bytes, given, "shard_size_bytes");
-  set(options.samples_per_shard, given, "samples_per_shard");
-  set(options.jobs, given, "jobs");
-  set(options.overwrite, given, "overwrite");
-  set(options.refresh, given, "refresh");
-  set(options.append, given, "append");
   // Never from the environment: a script that torchrun or srun started for training converts everything where
   // it calls this, and not one rank's part without a word.
   set(options.rank, given, "rank");

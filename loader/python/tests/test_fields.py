@@ -261,10 +261,10 @@ def test_masks_pairs_and_boxes_from_folders(table, tmp_path):
     data = sl.Dataset(tmp_path / "out")
     assert data.categories == ("leg", "eye") and data.fields[0]["box_labels"].tolist() == [1]
     assert same(data.image("again", 0), data[0][0]) and data.image("near", 0).shape == (40, 40, 3)
-    with pytest.raises(sl.InvalidArgumentError, match="mask_classes"):
-        sl.convert(images, tmp_path / "no", mask_dir=images, mask_classes=70000)
+    with pytest.raises(sl.InvalidArgumentError, match="mask classes"):
+        sl.convert(images, tmp_path / "no", mask=f"{images},classes=70000")
     with pytest.raises(sl.InvalidArgumentError, match="a mask has one whole number for each pixel"):
-        sl.convert(images, tmp_path / "no", mask_dir=images)  # colours
+        sl.convert(images, tmp_path / "no", mask=images)  # colours
     plan = sl.plan(images, tmp_path / "plan", **options)
     for shard in range(plan.shards):
         sl.convert_shard(plan, shard)

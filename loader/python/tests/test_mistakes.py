@@ -189,7 +189,7 @@ def two_images(tmp_path_factory):
 # What the message names instead: a path as it was given, or what the option's value was applied to.
 NAMED = {
     **dict.fromkeys(
-        ("labels", "coco", "yolo", "voc", "mask_dir", "box_classes", "classes"), 'NAME|"x"|"1"|class'
+        ("labels", "coco", "yolo", "voc", "mask", "box_classes", "classes"), 'NAME|"x"|"1"|class'
     ),
     "images": "images|exist|folder",
     "out": 'out|"x"',

@@ -115,7 +115,7 @@ std::string cure_of(const ColumnSpec& column, Likeness like) {
         are, option, quoted(column.name), type);
   };
   std::string cure =
-      "Store masks as image fields (shardify --mask-dir; Python: ImageField(role=\"mask\")) and name them in "
+      "Store masks as image fields (shardify --mask; Python: ImageField(role=\"mask\")) and name them in "
       "option fields. "
       "If it is something else";
   if (fits(TargetKind::boxes, column))

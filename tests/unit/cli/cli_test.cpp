@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/text/size.hpp"
 #include "cli/cli.hpp"
 #include "cli/config_file.hpp"
 #include "cli/flags.hpp"

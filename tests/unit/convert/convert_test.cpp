@@ -16,12 +16,12 @@
 #include "convert/plan/plan.hpp"
 #include "convert/plan/rank.hpp"
 #include "convert/plan/recorded.hpp"
-#include "convert/plan/text_options.hpp"
 #include "convert/publish/folder_lock.hpp"
 #include "convert/publish/input_table.hpp"
 #include "convert/publish/journal.hpp"
 #include "expect_error.hpp"
 #include "shard/convert/convert.hpp"
+#include "shard/convert/text_options.hpp"
 #include "shard/error.hpp"
 #include "temp_dir.hpp"
 
@@ -463,10 +463,8 @@ TEST(Options, PutAtMostOneHundredMillionSamplesIntoAShard) {
 
 TEST(Columns, AreWrittenAsText) {
   const auto parsed = [](const std::string& text) {
-    TextOptions given;
-    given.columns = {text};
     Options options;
-    apply(given, options);
+    apply({{"columns", text}}, options);
     return options.columns.at(0);
   };
   constexpr ColumnKind kRagged = ColumnKind::ragged;

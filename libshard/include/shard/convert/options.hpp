@@ -1,10 +1,12 @@
 // What a conversion is asked to do.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shard/codec.hpp"
@@ -15,8 +17,10 @@ namespace shard::convert {
 
 // What becomes of an image that cannot be stored: a reject, or the end of the conversion.
 enum class OnError : std::uint8_t { skip, fail };
+constexpr std::array<std::string_view, 2> words_of(OnError) { return {"skip", "fail"}; }
 // What becomes of inputs that the table of labels does not name: rejects, or counted and left out.
 enum class Unlisted : std::uint8_t { reject, skip };
+constexpr std::array<std::string_view, 2> words_of(Unlisted) { return {"reject", "skip"}; }
 // Of arrays of images with four axes: [image, row, column, channel] or [image, channel, row, column].
 // automatic: as the shape says.
 enum class ArrayLayout : std::uint8_t { automatic, nhwc, nchw };
@@ -25,6 +29,7 @@ enum class ArrayLayout : std::uint8_t { automatic, nhwc, nchw };
 // conversion. With `fail` annotations without image, of unknown categories or with invalid boxes end it too;
 // else they are counted.
 enum class Missing : std::uint8_t { empty, skip, fail };
+constexpr std::array<std::string_view, 3> words_of(Missing) { return {"empty", "skip", "fail"}; }
 
 // A second image of each sample, from a folder of its own: a mask, depth, another camera. The file of an
 // image has its path, relative to this folder, also with another extension. It is upright, and resized and

@@ -50,6 +50,7 @@ enum class OnWarning : std::uint8_t {
   // None.
   reject,
 };
+constexpr std::array<std::string_view, 3> words_of(OnWarning) { return {"harmless", "accept", "reject"}; }
 std::string_view to_string(OnWarning choice) noexcept;
 std::optional<OnWarning> on_warning_from_string(std::string_view name) noexcept;
 

@@ -34,32 +34,33 @@ std::uint32_t parse_ignore(std::string_view option, std::string_view text) {
 }
 
 // One "key=value" behind a pair. False: it is none, so it belongs to the folder.
-bool take_setting(std::string_view setting, FurtherImages& from) {
+bool take_setting(std::string_view option, std::string_view setting, FurtherImages& from) {
   const std::size_t equals = setting.find('=');
   if (equals == std::string_view::npos) return false;
   const std::string_view key = setting.substr(0, equals);
   const std::string_view value = setting.substr(equals + 1);
+  const auto setting_of = [&](const char* word) { return fmt::format("`{}` {}", option, word); };
   if (key == "suffix") {
     from.suffix = value;
   } else if (key == "role") {
     const auto role = field_role_from_string(value);
-    if (!role) refuse_pair("`pair` role", value, "image or mask");
+    if (!role) refuse_pair(setting_of("role"), value, "image or mask");
     from.role = *role;
   } else if (key == "classes") {
-    from.classes = parse_classes("`pair` classes", value);
+    from.classes = parse_classes(setting_of("classes"), value);
   } else if (key == "ignore") {
-    from.ignore = parse_ignore("`pair` ignore", value);
+    from.ignore = parse_ignore(setting_of("ignore"), value);
   } else if (key == "dtype") {
     from.dtype = dtype_from_option(value);
-    if (!from.dtype) refuse_pair("`pair` dtype", value, "u8, u16, f16, bf16 or f32");
+    if (!from.dtype) refuse_pair(setting_of("dtype"), value, "u8, u16, f16, bf16 or f32");
   } else if (key == "filter") {
     const auto filter = image::filter_from_string(value);
-    if (!filter) refuse_pair("`pair` filter", value, "bilinear, bicubic, lanczos, box or nearest");
+    if (!filter) refuse_pair(setting_of("filter"), value, "bilinear, bicubic, lanczos, box or nearest");
     from.filter = *filter;
   } else if (key == "codec") {
     from.codec = codec_spec_from_string(std::string(value));
   } else if (key == "size") {
-    if (value != "any") refuse_pair("`pair` size", value, "any, or nothing for the size of the image");
+    if (value != "any") refuse_pair(setting_of("size"), value, "any, or nothing for the size of the image");
     from.any_size = true;
   } else {
     return false;
@@ -67,41 +68,22 @@ bool take_setting(std::string_view setting, FurtherImages& from) {
   return true;
 }
 
-FurtherImages parse_pair(const std::string& text) {
+}  // namespace
+
+FurtherImages parse_pair(std::string_view option, const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
-    refuse_pair("`pair`", text, "NAME=DIR, for example depth=scans/depth");
+    refuse_pair(fmt::format("`{}`", option), text, "NAME=DIR, for example depth=scans/depth");
   FurtherImages from;
   from.name = text.substr(0, equals);
   std::string_view rest = std::string_view(text).substr(equals + 1);
   // From the back, so that a folder may have commas in its name.
   for (std::size_t comma = rest.rfind(','); comma != std::string_view::npos; comma = rest.rfind(',')) {
-    if (!take_setting(rest.substr(comma + 1), from)) break;
+    if (!take_setting(option, rest.substr(comma + 1), from)) break;
     rest = rest.substr(0, comma);
   }
   from.folder = std::string(rest);
   return from;
-}
-
-}  // namespace
-
-std::vector<FurtherImages> parse_pairs(const TextOptions& text) {
-  std::vector<FurtherImages> pairs;
-  if (!text.mask_dir.empty()) {
-    FurtherImages& masks = pairs.emplace_back();
-    masks.name = "mask";
-    masks.folder = text.mask_dir;
-    masks.role = FieldRole::mask;
-    masks.suffix = text.mask_suffix;
-    if (!text.mask_classes.empty()) masks.classes = parse_classes("`mask_classes`", text.mask_classes);
-    if (!text.mask_ignore.empty()) masks.ignore = parse_ignore("`mask_ignore`", text.mask_ignore);
-  } else if (!text.mask_classes.empty() || !text.mask_ignore.empty() || !text.mask_suffix.empty()) {
-    throw Error(
-        ErrorCode::invalid_argument,
-        "`mask_suffix`, `mask_classes` and `mask_ignore` are about the masks of `mask_dir`: give that too");
-  }
-  for (const std::string& pair : text.pairs) pairs.push_back(parse_pair(pair));
-  return pairs;
 }
 
 }  // namespace shard::convert

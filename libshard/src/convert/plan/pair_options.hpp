@@ -1,14 +1,15 @@
-// Further images as people write them: --mask-dir and --pair.
+// Further images as people write them: the values of --mask and --pair.
 #pragma once
 
 #include <string>
-#include <vector>
+#include <string_view>
 
-#include "convert/plan/text_options.hpp"
+#include "shard/convert/options.hpp"
 
 namespace shard::convert {
 
-// Errors: invalid_argument, naming option, value and what is expected.
-std::vector<FurtherImages> parse_pairs(const TextOptions& text);
+// "NAME=DIR", with any of ",suffix=S", ",role=mask", ",classes=N", ",ignore=N", ",dtype=D", ",filter=F", ",codec=C"
+// and ",size=any" behind it. option: named in errors, which are invalid_argument.
+FurtherImages parse_pair(std::string_view option, const std::string& text);
 
 }  // namespace shard::convert

@@ -1,177 +1,210 @@
-#include "convert/plan/text_options.hpp"
+#include "shard/convert/text_options.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 
-#include "base/text/quote.hpp"
-#include "convert/plan/pair_options.hpp"
-#include "shard/convert/class_names.hpp"
-#include "shard/error.hpp"
+#include "convert/plan/text_setters.hpp"
 
 namespace shard::convert {
 
+namespace setters {
+
+static const TextOption kOptions[] = {
+    // name, flag, group, value, by default, help, may be given several times, what it does
+    {"labels", "--labels", "Input", "FILE", "", R"(
+      Take the labels from a CSV table with lines path,label or path,v1,...,vk. The paths are relative to IMAGES.
+      For arrays also an array of labels (.npy, IDX), in the order in which IMAGES gives its arrays.
+      Without a table, the class is the first folder of the path)",
+     false, path<&Options::labels>},
+    {"classes", "--classes", "Input", "FILE|SET", "", R"(
+      The names of the labels 0, 1, ...: a text file with one name a line, or another data set, OUT/train. With it a label means the same
+      in both, also if these images have only some of its classes. An image of another class ends the run. Without it, the classes are
+      those that the images have, sorted)",
+     false, set_classes},
+    {"columns", "--column", "Input", "NAME:TYPE", "", R"(
+      Store a column of the table of --labels with each sample; may be given several times. The first line of the
+      table names its columns: path, the others, and "label" if the classes are not the folders. TYPE is text, a
+      dtype, or a dtype with a shape: f32[3] for three numbers, separated by spaces; i64[] for any number of numbers;
+      f32[,4] for any number of rows of four. Without --labels: from the members of a WebDataset, 0001.NAME or NAME
+      in 0001.json)",
+     true, add_column},
+    {"coco", "--coco", "Input", "FILE.json", "", R"(
+      Annotations in the format of COCO: their boxes, keypoints and captions are stored as columns, in pixels of the
+      stored sample)",
+     false, path<&Options::coco>},
+    {"yolo", "--yolo", "Input", "DIR", "", R"(
+      A folder with the boxes of each image in the format of YOLO: the same path with the extension .txt, lines "class cx cy w h"
+      with fractions of the image. They are stored as the columns of --coco)",
+     false, path<&Options::yolo>},
+    {"yolo_keypoints", "--yolo-keypoints", "Input", "N", "", R"(
+      The lines of --yolo have N keypoints behind the box: x y, or x y visibility)",
+     false, number<&Options::yolo_keypoints>},
+    {"voc", "--voc", "Input", "DIR", "", R"(
+      A folder with the boxes of each image in the format of Pascal VOC: the same path with the extension .xml)",
+     false, path<&Options::voc>},
+    {"box_classes", "--box-classes", "Input", "FILE", "", R"(
+      The names of the classes of --yolo or --voc, one a line. An image with another class is rejected. Without it: classes.txt in the
+      folder of --yolo, if it is there; all names that occur in --voc)",
+     false, path<&Options::box_classes>},
+    {"mask", "--mask", "Input", "DIR[,KEY=VALUE...]", "", R"(
+      A folder with a mask for each image: the same path, with the extension of a PNG or TIFF file. The index in its palette, or its gray
+      value, is the class. Masks are resized with nearest and cropped as the images, and stored as the field "mask". Settings behind DIR:
+      suffix=_mask (for 0001_mask.png of 0001.jpg), classes=N (an image whose mask has other values than 0 to N - 1 is rejected),
+      ignore=VALUE (a further value, for pixels without a class: 255 for Pascal VOC))",
+     false, set_mask},
+    {"pairs", "--pair", "Input", "NAME=DIR[,KEY=VALUE...]", "", R"(
+      A folder with a second image for each image: the same path, also with another extension. It is stored as the field NAME; may be
+      given several times. Settings behind DIR: dtype=u16 (without it, that of the first file), filter=nearest (without it,
+      bilinear), codec=zstd:3, size=any (files of other sizes than their images), suffix=TEXT, role=mask, classes=N, ignore=VALUE)",
+     true, add_pair},
+    {"missing", "--missing", "Input", "empty|skip|fail", "empty", R"(
+      What to do with images that have no annotation, mask or pair: store them without objects, and with zeros in place of the mask or pair; or
+      skip them. fail: stop, also at annotations without an image, of unknown categories or with boxes without area)",
+     false, word<&Options::missing>},
+    {"unlisted", "--unlisted", "Input", "reject|skip", "reject", R"(
+      What to do with images that --labels does not name: reject them, or skip them to convert a subset)",
+     false, word<&Options::unlisted>},
+    {"array_layout", "--array-layout", "Input", "nhwc|nchw", "", R"(
+      The axes of arrays of images: nhwc (images, rows, columns, channels) or nchw. Only where the shape does not say it)",
+     false, set_array_layout},
+    {"root", "--root", "Input", "DIR", "", R"(
+      For lists: keys and classes are relative to this folder. It can be left out if all paths are in one folder,
+      or all in subfolders of one folder)",
+     false, path<&Options::root>},
+    {"strict", "--strict", "Input", "", "", R"(
+      Report hidden files, system files and files that are not images as rejects, instead of skipping them)",
+     false, on<&Options::strict>},
+    {"on_error", "--on-error", "Input", "skip|fail", "skip", R"(
+      skip: list bad images in OUT/rejects.csv and continue; fail: stop at the first one)",
+     false, word<&Options::on_error>},
+    {"on_warning", "--on-warning", "Input", "harmless|accept|reject", "harmless", R"(
+      Which JPEGs with decoder warnings are stored. harmless: those with complete pixels; accept: all, with gray
+      for missing pixels; reject: none)",
+     false, word<&Options::on_warning>},
+    {"pages", "--pages", "Input", "", "", R"(
+      Each page of a TIFF file is a sample, with the key FILE#PAGE (from 0 on), instead of the first page alone)",
+     false, on<&Options::pages>},
+    {"max_pixels", "--max-pixels", "Input", "N", "178956970", "Reject larger images before they are decoded",
+     false, number<&Options::max_pixels>},
+    {"preset", "--preset", "Pixels", "eval|train", "eval", R"(
+      eval: short side 256, centre crop 224, f16, NCHW, normalised. train: short side 256, centre crop 256, u8,
+      NHWC; the loader crops and normalises. Other options override the preset)",
+     false, set_preset},
+    {"resize", "--resize", "Pixels", "N", "256", "Length of the short side after resizing", false,
+     set_resize},
+    {"crop", "--crop", "Pixels", "N|WxH|none", "by preset", "Centre crop; none needs --squash", false,
+     set_crop},
+    {"squash", "--squash", "Pixels", "WxH", "", R"(
+      Resize to exactly this size, and ignore the aspect ratio. Nothing is cropped unless --crop is given)",
+     false, set_squash},
+    {"filter", "--filter", "Pixels", "NAME", "bilinear",
+     "bilinear, bicubic, lanczos, box or nearest, with Pillow's results", false, set_filter},
+    {"fast_decode", "--fast-decode", "Pixels", "", "", R"(
+      Decode JPEGs at a reduced size that still covers the target. Faster, but the pixels differ; the data set
+      records it)",
+     false, on<&Options::fast_decode>},
+    {"dtype", "--dtype", "Values", "DTYPE", "by preset", R"(
+      Data type of the stored values: u8, u16, f16, bf16 or f32 (also uint8, uint16, ...). u16 keeps all 16 bits of PNG, TIFF
+      and arrays; images of 8 bits become value x 257)",
+     false, set_dtype},
+    {"channels", "--channels", "Values", "keep|N", "RGB", R"(
+      keep: the samples have the channels, and without --dtype the data type, of the first image, which all others must have
+      too. N: so many channels. Without it, images become RGB of 8 bits, except for --dtype u16 and for images that RGB cannot
+      hold (floats, more than four bands), which are kept)",
+     false, set_channels},
+    {"depth", "--depth", "Values", "N", "16", R"(
+      Images of 16 bits have numbers of N bits, 9 to 16, as those of many sensors: as RGB of 8 bits they keep the highest 8 of these. An
+      image with a larger number is rejected)",
+     false, number<&Options::depth, 9, 16>},
+    {"layout", "--layout", "Values", "LAYOUT", "by preset", "Order of the axes: nchw or nhwc", false,
+     set_layout},
+    {"normalize", "--normalize", "Values", "NAME", "imagenet", R"(
+      Mean and standard deviation: imagenet, clip, half (both 0.5) or none (values from 0 to 1). Floats are stored
+      normalised. For u8 the numbers are only recorded, and the loader applies them)",
+     false, set_normalize},
+    {"mean", "--mean", "Values", "R,G,B,...", "", R"(
+      The mean of each channel, in units of 0 to 1, instead of that of --normalize. Not for images of floats, which are kept)",
+     false, set_mean},
+    {"std", "--std", "Values", "R,G,B,...", "", "The standard deviation, likewise", false, set_std},
+    {"codec", "--codec", "Output", "CODEC", "none", R"(
+      How samples are stored, without loss: none, packed (about half the bytes on photographs), or zstd:LEVEL with
+      a level of 1 to 19 (zstd alone: 3))",
+     false, set_codec},
+    {"shard_size_bytes", "--shard-size", "Output", "BYTES", "1GiB",
+     "Bytes of samples per shard, before the codec; not with --samples-per-shard", false, set_shard_size},
+    {"samples_per_shard", "--samples-per-shard", "Output", "N", "",
+     "The same as a number of samples, 1 to 100000000", false, number<&Options::samples_per_shard, 1>},
+    {"overwrite", "--overwrite", "Output", "", "", R"(
+      Convert everything again. The old data set stays until the new one is complete. Not with --refresh or --append)",
+     false, on<&Options::overwrite>},
+    {"refresh", "--refresh", "Output", "", "", R"(
+      Compare all inputs with those of the existing data set, and convert only the shards whose inputs changed)",
+     false, on<&Options::refresh>},
+    {"append", "--append", "Output", "", "", R"(
+      Add the images to the finished data set OUT, as further shards. All other options must be as recorded there)",
+     false, on<&Options::append>},
+    {"work", "--work", "Output", "DIR", "in TMPDIR, or /tmp", R"(
+      For OUT in an object store: the folder for shards until they are uploaded, four at most. The same command with the same DIR
+      continues)",
+     false, path<&Options::work>},
+};
+
+}  // namespace setters
+
 namespace {
 
-const Normalization kClip{{0.48145466F, 0.4578275F, 0.40821073F}, {0.26862954F, 0.26130258F, 0.27577711F}};
-const Normalization kHalf{{0.5F, 0.5F, 0.5F}, {0.5F, 0.5F, 0.5F}};
-
-[[noreturn]] void refuse(const char* option, const std::string& value, const std::string& expected) {
-  throw Error(ErrorCode::invalid_argument, fmt::format("{} {}: {}", option, quoted(value), expected));
+const TextOption& option_of(std::string_view name) {
+  const auto found = std::find_if(std::begin(setters::kOptions), std::end(setters::kOptions),
+                                  [&](const TextOption& one) { return one.name == name; });
+  if (found == std::end(setters::kOptions))
+    throw Error(ErrorCode::invalid_argument, fmt::format("there is no option {}", name));
+  return *found;
 }
 
-std::uint32_t parse_side(const char* option, const std::string& text) {
-  std::uint32_t value = 0;
-  const char* end = text.data() + text.size();
-  auto [last, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || last != end || value < 1 || value > 65535)
-    refuse(option, text, "expected a size of 1 to 65535");
-  return value;
-}
-
-image::Size parse_extent(const char* option, const std::string& text) {
-  const auto x = text.find('x');
-  if (x == std::string::npos) refuse(option, text, "expected WIDTHxHEIGHT");
-  return {parse_side(option, text.substr(0, x)), parse_side(option, text.substr(x + 1))};
-}
-
-std::vector<float> parse_channels(const char* option, const std::string& text) {
-  std::vector<float> values;
-  const char* at = text.data();
-  const char* end = text.data() + text.size();
-  for (;;) {
-    float value = 0;
-    auto [last, error] = std::from_chars(at, end, value);
-    if (error != std::errc{} || (last != end && *last != ',') || values.size() == kMaxSampleChannels)
-      refuse(option, text, "expected a number for each channel: RED,GREEN,BLUE");
-    values.push_back(value);
-    if (last == end) return values;
-    at = last + 1;
-  }
-}
-
-Normalization parse_normalize(const std::string& text) {
-  if (text == "imagenet") return kImagenet;
-  if (text == "clip") return kClip;
-  if (text == "half") return kHalf;
-  if (text == "none") return {};
-  refuse("`normalize`", text, "expected imagenet, clip, half or none");
-}
-
-void apply_preset(const std::string& preset, image::PreprocessOptions& p) {
-  p.normalization = kImagenet;
-  if (preset == "eval") return;  // PreprocessOptions' defaults
-  if (preset != "train") refuse("`preset`", preset, "expected eval or train");
-  p.resize_short = 256;
-  p.crop = image::Size{256, 256};
-  p.dtype = DType::u8;
-  p.layout = Layout::nhwc;
-}
-
-template <class T, class Parse>
-void set_if_given(T& target, const char* option, const std::string& text, Parse parse, const char* expected) {
-  if (text.empty()) return;
-  auto value = parse(text);
-  if (!value) refuse(option, text, expected);
-  target = *value;
-}
-
-// Calls a parser that does not know which option it parses, and puts the option's name before its message.
-template <class Parse>
-auto named(const char* option, Parse parse) {
-  try {
-    return parse();
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", option, error.what()));
-  }
-}
-
-[[noreturn]] void refuse_column(const std::string& text) {
-  refuse("`column`", text,
-         "expected NAME:TYPE, with a type such as text, f32, f32[3] (three numbers), i64[] (any number of "
-         "numbers) or "
-         "f32[,4] (any number of rows of four)");
-}
-
-ColumnSpec parse_column(const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0) refuse_column(text);
-  ColumnSpec column{text.substr(0, colon), DType::u8, {}};
-  const std::string type = text.substr(colon + 1);
-  if (type == "text") {
-    column.kind = ColumnKind::text;
-    return column;
-  }
-  const std::size_t bracket = type.find('[');
-  const auto dtype = dtype_from_option(std::string_view(type).substr(0, bracket));
-  if (!dtype) refuse_column(text);
-  column.dtype = *dtype;
-  if (bracket == std::string::npos) return column;
-  if (type.back() != ']') refuse_column(text);
-  std::string_view axes(type);
-  axes = axes.substr(bracket + 1, axes.size() - bracket - 2);
-  if (axes.empty() || axes.starts_with(',')) {
-    if (axes == ",") refuse_column(text);
-    column.kind = ColumnKind::ragged;
-    axes.remove_prefix(std::min<std::size_t>(1, axes.size()));
-  }
-  while (!axes.empty()) {
-    std::uint64_t axis = 0;
-    const auto [end, error] = std::from_chars(axes.data(), axes.data() + axes.size(), axis);
-    if (error != std::errc{} || axis == 0) refuse_column(text);
-    column.row_shape.push_back(axis);
-    axes.remove_prefix(static_cast<std::size_t>(end - axes.data()));
-    if (axes.empty()) break;
-    if (axes.front() != ',' || axes.size() == 1) refuse_column(text);
-    axes.remove_prefix(1);
-  }
-  return column;
+// What depends on several options.
+void check_together(const TextOptions& text) {
+  const auto exclude = [&](std::string_view one, std::string_view other, std::string_view why) {
+    if (text.has(one) && text.has(other))
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("`{}` and `{}` exclude each other: {}", one, other, why));
+  };
+  exclude("squash", "resize", "squash sets both sides");
+  exclude("samples_per_shard", "shard_size_bytes", "each says how many samples a shard has");
 }
 
 }  // namespace
 
+std::span<const TextOption> text_options() { return setters::kOptions; }
+
+TextOptions::TextOptions(std::initializer_list<std::pair<const std::string_view, std::string>> values) {
+  for (const auto& [name, value] : values) add(name, value);
+}
+
+void TextOptions::add(std::string_view name, std::string value) {
+  const TextOption& option = option_of(name);
+  if (value.empty() && !option.several) return;
+  std::vector<std::string>& values = values_[std::string(name)];
+  if (!option.several) values.clear();
+  values.push_back(std::move(value));
+}
+
+const std::vector<std::string>& TextOptions::values(std::string_view name) const {
+  static const std::vector<std::string> none;
+  const auto found = values_.find(name);
+  return found == values_.end() ? none : found->second;
+}
+
 void apply(const TextOptions& text, Options& options) {
+  check_together(text);
+  setters::set_preset(options, "preset", text.has("preset") ? text.values("preset").front() : "eval");
+  for (const TextOption& option : setters::kOptions)
+    if (option.name != "preset")
+      for (const std::string& value : text.values(option.name)) option.set(options, option.name, value);
   image::PreprocessOptions& p = options.preprocess;
-  apply_preset(text.preset, p);
-  if (!text.resize.empty()) p.resize_short = parse_side("`resize`", text.resize);
-  if (!text.squash.empty()) {
-    if (!text.resize.empty())
-      throw Error(ErrorCode::invalid_argument,
-                  "`squash` and `resize` exclude each other: squash sets both sides");
-    p.squash = parse_extent("`squash`", text.squash);
-    p.crop.reset();
-  }
-  if (text.crop == "none") {
-    p.crop.reset();
-  } else if (!text.crop.empty()) {
-    const bool both = text.crop.find('x') != std::string::npos;
-    const std::uint32_t side = both ? 0 : parse_side("`crop`", text.crop);
-    p.crop = both ? parse_extent("`crop`", text.crop) : image::Size{side, side};
-  }
-  set_if_given(p.filter, "`filter`", text.filter, image::filter_from_string,
-               "expected bilinear, bicubic, lanczos, box or nearest");
-  set_if_given(p.dtype, "`dtype`", text.dtype, dtype_from_option, "expected u8, u16, f16, bf16 or f32");
-  if (p.dtype != DType::u8 && p.dtype != DType::u16 && p.dtype != DType::f16 && p.dtype != DType::bf16 &&
-      p.dtype != DType::f32)
-    refuse("`dtype`", text.dtype, "expected u8, u16, f16, bf16 or f32");
-  options.keep_dtype = text.dtype.empty();
-  if (text.channels == "keep") {
-    options.keep_channels = true;
-  } else if (!text.channels.empty()) {
-    const auto [end, error] =
-        std::from_chars(text.channels.data(), text.channels.data() + text.channels.size(), p.channels);
-    if (error != std::errc{} || end != text.channels.data() + text.channels.size() || p.channels < 1 ||
-        p.channels > kMaxSampleChannels)
-      refuse("`channels`", text.channels, "expected keep, or a number of 1 to 4096");
-  }
-  set_if_given(p.layout, "`layout`", text.layout, layout_from_string, "expected nchw or nhwc");
-  if (p.layout == Layout::tensor) refuse("`layout`", text.layout, "expected nchw or nhwc");
-  if (!text.normalize.empty()) p.normalization = parse_normalize(text.normalize);
-  if (!text.mean.empty()) p.normalization.mean = parse_channels("`mean`", text.mean);
-  if (!text.std.empty()) p.normalization.std = parse_channels("`std`", text.std);
-  options.keep_normalization = text.normalize.empty() && text.mean.empty() && text.std.empty();
+  if (p.squash && !text.has("crop")) p.crop.reset();
+  options.keep_dtype = !text.has("dtype");
+  options.keep_normalization = !text.has("normalize") && !text.has("mean") && !text.has("std");
   if (p.normalization.mean.size() != p.normalization.std.size())  // one of them is that of a preset
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("`mean` has {} numbers and `std` {}: give both, with a number for each channel",
@@ -180,31 +213,6 @@ void apply(const TextOptions& text, Options& options) {
   if (p.channels == 0 && p.normalization.mean.size() != 3)
     p.channels = static_cast<std::uint32_t>(p.normalization.mean.size());
   if (p.channels != 0) p.normalization = for_channels(p.normalization, p.channels);
-  if (!text.codec.empty())
-    options.codec = named("`codec`", [&] { return codec_spec_from_string(text.codec); });
-  if (text.on_error != "skip" && text.on_error != "fail")
-    refuse("`on_error`", text.on_error, "expected skip or fail");
-  if (text.unlisted != "skip" && text.unlisted != "reject")
-    refuse("`unlisted`", text.unlisted, "expected skip or reject");
-  if (text.missing != "empty" && text.missing != "skip" && text.missing != "fail")
-    refuse("`missing`", text.missing, "expected empty, skip or fail");
-  options.missing = text.missing == "empty"  ? Missing::empty
-                    : text.missing == "skip" ? Missing::skip
-                                             : Missing::fail;
-  if (text.array_layout == "nhwc")
-    options.array_layout = ArrayLayout::nhwc;
-  else if (text.array_layout == "nchw")
-    options.array_layout = ArrayLayout::nchw;
-  else if (!text.array_layout.empty())
-    refuse("`array_layout`", text.array_layout, "expected nhwc or nchw");
-  for (const std::string& column : text.columns) options.columns.push_back(parse_column(column));
-  if (!text.classes.empty())
-    options.classes = named("`classes`", [&] { return read_class_names(text.classes); });
-  options.pairs = parse_pairs(text);
-  options.unlisted = text.unlisted == "skip" ? Unlisted::skip : Unlisted::reject;
-  options.on_error = text.on_error == "fail" ? OnError::fail : OnError::skip;
-  set_if_given(options.on_warning, "`on_warning`", text.on_warning, image::on_warning_from_string,
-               "expected harmless, accept or reject");
 }
 
 }  // namespace shard::convert

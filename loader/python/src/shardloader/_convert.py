@@ -131,9 +131,9 @@ def convert(
         pixels of the stored sample. yolo, voc: the same from a folder with a file for each image, in the
         format of YOLO (with yolo_keypoints points for each object) or Pascal VOC. box_classes: a file with
         the names of their classes, one a line.
-    mask_dir: a folder with a mask for each image (PNG or TIFF), stored as the field "mask": the index in the
-        palette, or the gray value, is the class. mask_suffix: what their names end in ("_mask").
-        mask_classes: how many there are. mask_ignore: a further value that masks may have.
+    mask: a folder with a mask for each image (PNG or TIFF), stored as the field "mask": the index in the
+        palette, or the gray value, is the class. Settings stand behind it: "DIR,classes=21,ignore=255"
+        (docs/targets.md).
     pairs: {"depth": "scans/depth,filter=nearest"}: folders with a second image for each image, stored as
         fields of these names, with the settings of shardify's --pair behind the folder.
     missing: what to do with images without annotation, mask or pair: "empty", "skip" or "fail".

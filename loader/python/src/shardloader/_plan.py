@@ -77,7 +77,7 @@ def plan(images: Path, out: Path, **options: Any) -> Plan:
         if images == "-"
         else absolute(images)
     )
-    for name in ("labels", "root", "coco", "yolo", "voc", "box_classes", "mask_dir"):
+    for name in ("labels", "root", "coco", "yolo", "voc", "box_classes", "mask"):
         if options.get(name) is not None:
             options[name] = absolute(options[name])
     if isinstance(options.get("classes"), (str, os.PathLike)):
