@@ -69,7 +69,7 @@ double gather_limit(const Dataset& dataset, Device& device, const LoaderOptions&
     order.batch(0, b, indices);
     for (std::uint64_t i = 0; i < batch; ++i) {
       const Dataset::Location at = dataset.locate(indices.samples[i]);
-      const std::span<const std::byte> frame = dataset.shard(at.shard).frame(at.sample);
+      const std::span<const std::byte> frame = dataset.shard(at.shard).images().frame(at.sample);
       work[b].push_back({ring[b % ring.size()]->data() + i * size, frame.data(),
                          std::min<std::uint64_t>(frame.size(), size)});
     }

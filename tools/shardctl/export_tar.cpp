@@ -259,7 +259,7 @@ int export_tar(const ExportOptions& options) {
       }
       for (std::size_t f = 0; f < fields.size(); ++f) {
         field.resize(fields[f].spec.size_bytes());
-        reader.read_field(f, at, field);
+        reader.images(f).read(at, field);
         tar.add(fmt::format("{}.{}.npy", name, fields[f].name), npy_sample(fields[f].spec, field));
       }
       if (const auto id = class_id(reader, at)) {

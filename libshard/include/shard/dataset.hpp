@@ -225,7 +225,7 @@ class Dataset {
   Location locate(std::uint64_t index) const;
 
   // Sample `index`, decoded, is copied to `out` (info().spec.size_bytes() long). Its checksum is not
-  // compared. Errors: those of locate(), shard() and ShardReader::read().
+  // compared. Errors: those of locate(), shard() and StoredImages::read().
   void read(std::uint64_t index, std::span<std::byte> out) const;
   // Errors: those of locate() and shard(); label() also unsupported if labels are not I64 [N].
   std::int64_t label(std::uint64_t index) const;
@@ -238,7 +238,8 @@ class Dataset {
   // Errors: those of read_column(), and unsupported if the column is not text.
   std::string text(std::uint64_t index, std::string_view name) const;
   // The sample of a further image field, info().fields[field], decoded, is copied to `out` (as long as the
-  // field's spec says). Errors: those of locate(), shard() and ShardReader::read_field().
+  // field's spec says). Errors: those of locate(), shard(), ShardReader::images() and
+  // StoredImages::read().
   void read_field(std::size_t field, std::uint64_t index, std::span<std::byte> out) const;
   // The label in this data set of a sample that has the label `stored` in that shard. Errors: corrupt.
   std::int64_t label_of(std::uint32_t shard, std::int64_t stored) const;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/digest/checksum.hpp"
-#include "base/text/quote.hpp"
 #include "codec/sample_errors.hpp"
 #include "shard/error.hpp"
 
@@ -18,8 +17,7 @@ std::uint64_t StoredForm::checksum(const ShardReader&, std::span<const std::byte
 }
 
 std::string StoredForm::name_of(const ShardReader& shard, std::uint64_t sample) const {
-  const std::string name = name_of_sample(shard, sample);
-  return field_ ? fmt::format("{}, field {}", name, quoted(shard.header().fields[*field_].name)) : name;
+  return name_of_sample(shard, sample, field_);
 }
 
 std::unique_ptr<const StoredForm> make_stored_form(const DatasetInfo& info,

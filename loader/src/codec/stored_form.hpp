@@ -10,7 +10,7 @@
 // mixed: a data set that was put together from several, whose codecs differ.
 //
 // Each image field of a data set has a form: `images`, and further fields, which have a codec of their own.
-// To decode one frame on the host, codec() is used.
+// To decode one frame on the host, images(shard).codec() is used.
 #pragma once
 
 #include <cstddef>
@@ -52,31 +52,8 @@ class StoredForm {
   // Dataset::shard().
   virtual StoredSample locate(const Dataset& dataset, const Dataset::Location& at) const;
 
-  // What the reader has of this field.
-  std::span<const std::byte> frame(const ShardReader& shard, std::uint64_t sample) const {
-    return field_ ? shard.field_frame(*field_, sample) : shard.frame(sample);
-  }
-  std::uint64_t frame_bytes(const ShardReader& shard, std::uint64_t sample) const {
-    return field_ ? shard.field_frame_bytes(*field_, sample) : shard.frame_bytes(sample);
-  }
-  void read_frame(const ShardReader& shard, std::uint64_t sample, std::span<std::byte> out) const {
-    if (field_)
-      shard.read_field_frame(*field_, sample, out);
-    else
-      shard.read_frame(sample, out);
-  }
-  const Codec& codec(const ShardReader& shard) const {
-    return field_ ? shard.field_codec(*field_) : shard.codec();
-  }
-  std::uint64_t recorded_checksum(const ShardReader& shard, std::uint64_t sample) const {
-    return field_ ? shard.field_checksum(*field_, sample) : shard.checksum(sample);
-  }
-  void read(const ShardReader& shard, std::uint64_t sample, std::span<std::byte> out) const {
-    if (field_)
-      shard.read_field(*field_, sample, out);
-    else
-      shard.read(sample, out);
-  }
+  // What a shard has of this field.
+  const StoredImages& images(const ShardReader& shard) const { return shard.images(field_); }
   // Path, number and key of a sample, and the name of a further field, for messages.
   std::string name_of(const ShardReader& shard, std::uint64_t sample) const;
 

@@ -42,7 +42,7 @@ TEST_F(StoredFormTest, SamplesWithoutCodecGoAsTheyAre) {
   EXPECT_FALSE(form_->decoded_by_device());
   EXPECT_EQ(form_->transform_input(), data_->info().spec);
   EXPECT_EQ(form_->locate(*data_, {0, 1}).mapped, nullptr) << "found by the threads that copy it";
-  EXPECT_EQ(form_->checksum(data_->shard(0), data_->shard(0).frame(1)), data_->shard(0).checksum(1));
+  EXPECT_EQ(form_->checksum(data_->shard(0), data_->shard(0).images().frame(1)), data_->shard(0).images().checksum(1));
 }
 
 TEST_F(StoredFormTest, ZstdFramesAreDecodedByTheHost) {
@@ -53,7 +53,7 @@ TEST_F(StoredFormTest, ZstdFramesAreDecodedByTheHost) {
   EXPECT_FALSE(form_->decoded_by_device());
   std::vector<std::byte> staged(sample_bytes());
   stage_row(*data_, *form_, {1, 0, {0, 1}, nullptr, sample_bytes()}, staged.data(), true);
-  EXPECT_EQ(xxh3(staged), data_->shard(0).checksum(1));
+  EXPECT_EQ(xxh3(staged), data_->shard(0).images().checksum(1));
 }
 
 TEST_F(StoredFormTest, PackedFramesGoToTheDeviceAsBytes) {
@@ -63,11 +63,11 @@ TEST_F(StoredFormTest, PackedFramesGoToTheDeviceAsBytes) {
   EXPECT_EQ(form_->transform_input().dtype, DType::u8);
   EXPECT_EQ(form_->transform_input().height, data_->info().spec.height);
   const StoredSample sample = form_->locate(*data_, {0, 1});
-  const std::span<const std::byte> frame = data_->shard(0).frame(1);
+  const std::span<const std::byte> frame = data_->shard(0).images().frame(1);
   EXPECT_EQ(sample.mapped, frame.data());
   EXPECT_EQ(sample.size_bytes, frame.size());
   EXPECT_LE(sample.size_bytes, form_->most_bytes_to_device());
-  EXPECT_EQ(form_->checksum(data_->shard(0), frame), data_->shard(0).checksum(1));
+  EXPECT_EQ(form_->checksum(data_->shard(0), frame), data_->shard(0).images().checksum(1));
   const std::vector<std::uint64_t> sizes{frame.size()};
   TransformWork work = plan_transform(data_->info(), {});
   std::byte scratch{};

@@ -93,9 +93,9 @@ std::vector<std::uint8_t> Augmented::picture(const Source& source, std::uint64_t
   const bool packed = source.info().codec.kind == CodecSpec::Kind::packed;
   std::vector<std::byte> stored(static_cast<std::size_t>(work.stored.size_bytes()));
   if (packed)
-    at.reader.read_frame(at.index, stored);
+    at.reader.images().read_frame(at.index, stored);
   else
-    at.reader.read(at.index, stored);
+    at.reader.images().read(at.index, stored);
   const std::byte* const bytes = stored.data();
   const std::uint64_t frame_bytes = stored.size();
   std::uint32_t broken = 0;

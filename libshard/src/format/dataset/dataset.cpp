@@ -96,12 +96,12 @@ Dataset::Location Dataset::locate(std::uint64_t index) const {
 
 void Dataset::read(std::uint64_t index, std::span<std::byte> out) const {
   const Location at = locate(index);
-  shard(at.shard).read(at.sample, out);
+  shard(at.shard).images().read(at.sample, out);
 }
 
 void Dataset::read_field(std::size_t field, std::uint64_t index, std::span<std::byte> out) const {
   const Location at = locate(index);
-  shard(at.shard).read_field(field, at.sample, out);
+  shard(at.shard).images(field).read(at.sample, out);
 }
 
 std::int64_t Dataset::label(std::uint64_t index) const {
