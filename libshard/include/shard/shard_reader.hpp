@@ -275,7 +275,7 @@ class StoredImages {
   const ShardReader::Impl* shard_;
   std::string name_;
   SampleSpec spec_;
-  CodecSpec::Kind kind_;
+  CodecSpec codec_spec_;
   bool framed_;
   Codec codec_;
   // Offsets in the file: of all rows or frames, and of the tables.

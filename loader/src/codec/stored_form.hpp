@@ -1,5 +1,5 @@
 // StoredForm: what a loader must know about how samples are stored. There are three implementations, each in
-// a file of this folder. The rest of the loader knows the codec through this interface only.
+// a file of this folder; stored_form.cpp has a table of them. Nothing else in the loader asks for the codec.
 //
 //   codec    stored        reaches the device    decoded
 //   none     the sample    as it is stored       -
@@ -84,14 +84,12 @@ class StoredForm {
 // Of the images, and of each further field that is delivered.
 using StoredForms = std::vector<std::shared_ptr<const StoredForm>>;
 
-// The form of a data set's samples, or of those of a further field: the one place that chooses by codec.
+// The form of a data set's samples, or of those of a further field, by a table of codecs in stored_form.cpp.
 std::unique_ptr<const StoredForm> make_stored_form(const DatasetInfo& info,
                                                    std::optional<std::size_t> field = {});
 
-std::unique_ptr<const StoredForm> make_raw_form(const SampleSpec& recorded, std::optional<std::size_t> field);
-std::unique_ptr<const StoredForm> make_host_decoded_form(const SampleSpec& recorded,
+using MakeStoredForm = std::unique_ptr<const StoredForm>(const SampleSpec& recorded,
                                                          std::optional<std::size_t> field);
-std::unique_ptr<const StoredForm> make_packed_form(const SampleSpec& recorded,
-                                                   std::optional<std::size_t> field);
+MakeStoredForm make_raw_form, make_packed_form, make_host_decoded_form;
 
 }  // namespace shard

@@ -90,9 +90,9 @@ std::vector<std::uint8_t> Augmented::picture(const Source& source, std::uint64_t
                                              std::uint64_t epoch) const {
   TransformWork work = plan_;
   const Source::Sample at = source.locate(sample);
-  const bool packed = source.info().codec.kind == CodecSpec::Kind::packed;
+  const bool framed = decodes_frames(source.info());
   std::vector<std::byte> stored(static_cast<std::size_t>(work.stored.size_bytes()));
-  if (packed)
+  if (framed)
     at.reader.images().read_frame(at.index, stored);
   else
     at.reader.images().read(at.index, stored);
@@ -107,7 +107,7 @@ std::vector<std::uint8_t> Augmented::picture(const Source& source, std::uint64_t
   work.sources = {&bytes, 1};
   work.crops = {&crop, 1};
   work.target = reinterpret_cast<std::byte*>(delivered.data());
-  if (packed) {
+  if (framed) {
     work.frame_bytes = {&frame_bytes, 1};
     work.broken = &broken;
   }

@@ -8,7 +8,6 @@
 #include "base/text/quote.hpp"
 #include "format/shard/shard_reader_impl.hpp"
 #include "shard/error.hpp"
-#include "shard/packed_format.hpp"
 
 namespace shard {
 
@@ -26,8 +25,8 @@ StoredImages::StoredImages(const ShardReader::Impl& shard, std::string name, con
     : shard_(&shard),
       name_(std::move(name)),
       spec_(spec),
-      kind_(codec_spec.kind),
-      framed_(codec_spec.kind != CodecSpec::Kind::none),
+      codec_spec_(codec_spec),
+      framed_(codec_spec.framed()),
       codec_(std::move(codec)),
       range_(range),
       offsets_name_(tensor("frame_offsets")),
@@ -58,10 +57,10 @@ void StoredImages::check_frames(std::span<const std::byte> offsets) const {
       shard_->corrupt(
           fmt::format("{}the frame of sample {} has {} bytes, more than {} for a sample of {} bytes", place(),
                       i, size, most, spec_.size_bytes()));
-    if (kind_ == CodecSpec::Kind::packed && size % packed::kAlignment != 0) {
+    if (size % codec_.frame_alignment() != 0) {
       shard_->corrupt(
-          fmt::format("{}the frame of sample {} has {} bytes: with codec packed it must be a multiple of {}",
-                      place(), i, size, packed::kAlignment));
+          fmt::format("{}the frame of sample {} has {} bytes: with codec {} it must be a multiple of {}",
+                      place(), i, size, to_string(codec_spec_), codec_.frame_alignment()));
     }
   }
 }
