@@ -121,8 +121,8 @@ class ShardReader {
   // reopen() fails with EREMOTE.
   bool is_remote() const noexcept;
   // Its samples are in the mapping, and proven: a file, or a shard on a server of which a copy in the cache
-  // or the transit area is mapped that nobody has changed since (change() looks whether). Until
-  // Dataset::leave() StoredImages::frame() can be used.
+  // or the transit area is mapped that nobody has changed since (change() looks whether). Until a loader
+  // removes it from the transit area, StoredImages::frame() can be used.
   bool samples_mapped() const noexcept;
   const FileIdentity& identity() const noexcept;  // of the file that is mapped
 

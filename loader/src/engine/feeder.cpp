@@ -10,6 +10,7 @@
 
 #include "base/system/stopwatch.hpp"
 #include "base/system/thread_name.hpp"
+#include "format/dataset/shard_store.hpp"
 #include "shard/error.hpp"
 #include "slot/profiler_range.hpp"
 
@@ -48,7 +49,7 @@ LoaderStats Feeder::stats() const {
   }
   stats.transport = maker_.kind();
   stats.reason = maker_.reason();
-  const Dataset::RemoteStats remote = setup_.dataset.remote_stats();
+  const ShardStore::Traffic remote = ShardStore(setup_.dataset).traffic();
   stats.fetched_bytes = remote.bytes;
   stats.requests = remote.requests;
   stats.retries = remote.retries;
