@@ -53,14 +53,14 @@ int SampleMaker::descriptor_of(const ShardReader& shard, std::uint32_t index) {
 void SampleMaker::make(std::uint64_t index, std::span<std::byte> row) {
   const Dataset::Location at = dataset_.locate(index % dataset_.size());
   const ShardReader& shard = dataset_.shard(at.shard);
-  const auto frame = shard.frame(at.sample);
+  const StoredImages& images = shard.images();
+  const auto frame = images.frame(at.sample);
   const auto offset = static_cast<std::uint64_t>(frame.data() - shard.mapping().data());
-  const bool plain = dataset_.info().codec.kind == CodecSpec::Kind::none;
-  if (!plain) frame_.resize(frame.size());
-  const std::span<std::byte> into = plain ? row : std::span(frame_);
+  if (images.framed()) frame_.resize(frame.size());
+  const std::span<std::byte> into = images.framed() ? std::span(frame_) : row;
   pread_all(descriptor_of(shard, at.shard), into, offset, shard.path());
   throttle_.pass(at.shard, offset, into.size());
-  if (!plain) shard.codec().decode(frame_, row);
+  if (images.framed()) images.codec().decode(frame_, row);
 }
 
 }  // namespace shard::bench

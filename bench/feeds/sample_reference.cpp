@@ -52,7 +52,7 @@ void SampleReference::check(std::uint64_t sample, std::span<const std::byte> row
   const Dataset::Location at = dataset_.locate(sample);
   const ShardReader& shard = dataset_.shard(at.shard);
   shard.verify_sample(at.sample, scratch_);
-  shard.read(at.sample, stored_);
+  shard.images().read(at.sample, stored_);
   std::span<const std::byte> expected = stored_;
   if (!is_identity(dataset_.info().spec, transform_)) {
     transform_rows(*stream_, dataset_.info().spec, transform_, dataset_.info().normalization, stored_.data(),

@@ -69,7 +69,7 @@ double gather_limit(const Dataset& dataset, Device& device, const LoaderOptions&
     order.batch(0, b, indices);
     for (std::uint64_t i = 0; i < batch; ++i) {
       const Dataset::Location at = dataset.locate(indices.samples[i]);
-      const std::span<const std::byte> frame = dataset.shard(at.shard).frame(at.sample);
+      const std::span<const std::byte> frame = dataset.shard(at.shard).images().frame(at.sample);
       work[b].push_back({ring[b % ring.size()]->data() + i * size, frame.data(),
                          std::min<std::uint64_t>(frame.size(), size)});
     }
@@ -89,7 +89,7 @@ DiskLimit::DiskLimit(const Dataset& dataset, const LoaderOptions& options) {
   const std::uint64_t batch = options.batch_size;
   // As transport direct: whole pages around a sample at any place,
   // and the batches that fit into readahead_bytes.
-  const bool aligned = dataset.info().codec.kind == CodecSpec::Kind::none && sample % kPage == 0;
+  const bool aligned = !dataset.info().codec.framed() && sample % kPage == 0;
   const std::uint64_t block = (sample + kPage - 1) / kPage * kPage + (aligned ? 0 : kPage);
   const std::uint64_t ahead = std::clamp<std::uint64_t>(options.memory.readahead_bytes / (block * batch), 1,
                                                         std::uint64_t{options.prefetch} + 1);

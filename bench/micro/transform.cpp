@@ -63,7 +63,7 @@ class Bench {
     std::uint64_t bytes = 0;
     for (std::uint64_t i = 0;; i = (i + 1) % dataset.size()) {
       const Dataset::Location at = dataset.locate(i);
-      const std::span<const std::byte> frame = dataset.shard(at.shard).frame(at.sample);
+      const std::span<const std::byte> frame = dataset.shard(at.shard).images().frame(at.sample);
       if (bytes + frame.size() > data_->size_bytes() / 4) break;
       upload(data_->data() + bytes, frame);
       frames.emplace_back(data_->data() + bytes, frame.size());

@@ -127,7 +127,7 @@ class LoaderFaults : public ::testing::TestWithParam<Way> {
   // Where stored sample `sample` of the shard lies, somewhere inside.
   static std::uint64_t inside_sample(const Dataset& data, std::uint32_t number, std::uint64_t sample) {
     const ShardReader& reader = data.shard(number);
-    const std::span<const std::byte> frame = reader.frame(sample);
+    const std::span<const std::byte> frame = reader.images().frame(sample);
     return static_cast<std::uint64_t>(frame.data() - reader.mapping().data()) + frame.size() / 2;
   }
   void take_one(Loader& loader) {

@@ -51,8 +51,8 @@ void write_damaged(const std::filesystem::path& folder, std::uint64_t damaged) {
   std::size_t at = 0;
   {
     const ShardReader reader = ShardReader::open(path);
-    ASSERT_EQ(reader.frame(damaged)[1], std::byte{1});  // packed
-    at = static_cast<std::size_t>(reader.frame(damaged).data() - reader.mapping().data()) + 16 + 4;
+    ASSERT_EQ(reader.images().frame(damaged)[1], std::byte{1});  // packed
+    at = static_cast<std::size_t>(reader.images().frame(damaged).data() - reader.mapping().data()) + 16 + 4;
   }
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(static_cast<std::streamoff>(at)).put('\x88');  // its first code

@@ -207,7 +207,7 @@ TEST_P(LoaderTargets, TakeTheMemoryThatWasPlanned) {
 TEST_P(LoaderTargets, ADamagedFrameOfAFieldIsAnErrorThatNamesIt) {
   const Dataset data = Dataset::open(dir_.path());
   const ShardReader& shard = data.shard(0);
-  const std::span<const std::byte> frame = shard.field_frame(0, 5);
+  const std::span<const std::byte> frame = shard.images(0).frame(5);
   const auto offset = static_cast<long>(frame.data() - shard.mapping().data());
   std::FILE* const file = std::fopen(shard.path().c_str(), "r+b");
   ASSERT_NE(file, nullptr);

@@ -32,13 +32,13 @@ TEST_P(Golden, ShardIsReadEqual) {
   ASSERT_EQ(reader.header().fields, options.fields);
   std::vector<std::byte> sample(static_cast<std::size_t>(options.spec.size_bytes()));
   for (std::uint64_t i = 0; i < kGoldenSamples; ++i) {
-    reader.read(i, sample);
+    reader.images().read(i, sample);
     EXPECT_EQ(sample, sample_bytes(options.spec, i));
     EXPECT_EQ(reader.key(i), sample_key(i));
     EXPECT_EQ(read_columns(reader, options.columns, i), column_bytes(options.columns, i));
     for (std::size_t f = 0; f < options.fields.size(); ++f) {
       std::vector<std::byte> field(static_cast<std::size_t>(options.fields[f].spec.size_bytes()));
-      reader.read_field(f, i, field);
+      reader.images(f).read(i, field);
       EXPECT_EQ(field, field_bytes(options.fields, f, i)) << options.fields[f].name;
     }
   }

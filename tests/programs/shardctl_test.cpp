@@ -370,7 +370,8 @@ TEST_F(Shardctl, StatsOfStoredSamplesAreThoseOfThePixels) {
         make("packed-" + std::string(to_string(dtype)), dtype, Layout::nchw, {CodecSpec::Kind::packed, 3});
     const ShardReader reader = ShardReader::open(packed.folder / "shard-00000.safetensors");
     double frames = 0;
-    for (std::uint64_t i = 0; i < reader.size(); ++i) frames += static_cast<double>(reader.frame(i).size());
+    for (std::uint64_t i = 0; i < reader.size(); ++i)
+      frames += static_cast<double>(reader.images().frame_bytes(i));
     EXPECT_NEAR(json.at("packed_bytes_per_sample").get<double>(), frames / static_cast<double>(reader.size()),
                 16);
   }

@@ -272,7 +272,7 @@ inline std::vector<Seen> reference_epoch(const Setting& setting, std::uint32_t w
       const ShardReader& shard = setting.data.shard(at.shard);
       seen.labels.push_back(setting.data.label(id));
       stored.emplace_back(info.spec.size_bytes());
-      shard.read(at.sample, stored.back());
+      shard.images().read(at.sample, stored.back());
       if (work.stored.dtype != info.spec.dtype) stored.back() = bytes_of(info, stored.back());
       crops.push_back(draw_crop(info.spec, transform, crop_seed(setting.options.seed, view), setting.epoch,
                                 indices.draws[row]));

@@ -152,7 +152,7 @@ class Comparer {
                      Tally& one) {
     field_.resize(made.size());
     const std::size_t field = *find_field(source_.info().fields, name);
-    const bool whole = damage_.survives(index, [&] { source_.read_field(field, index, field_); });
+    const bool whole = damage_.survives(index, [&] { source_.read(index, field_, field); });
     one.fields[name] = whole && std::memcmp(field_.data(), made.data(), made.size()) != 0 ? 1 : 0;
   }
   void measure(Tally& one) {

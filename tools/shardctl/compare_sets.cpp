@@ -88,8 +88,8 @@ class SetComparer {
       rows_a_.resize(spec.spec.size_bytes());
       rows_b_.resize(rows_a_.size());
       const bool whole = damage.survives(index, [&] {
-        left.reader.read_field(field.first, left.index, rows_a_);
-        right.reader.read_field(field.second, right.index, rows_b_);
+        left.reader.images(field.first).read(left.index, rows_a_);
+        right.reader.images(field.second).read(right.index, rows_b_);
       });
       if (whole && rows_a_ != rows_b_) note(spec.name, key, "other pixels");
     }

@@ -201,7 +201,7 @@ std::string way_back(const Source& source, const ExportOptions& options) {
                   cli::shell_word(options.folder), info.spec.width, info.spec.height,
                   to_string(info.spec.dtype), to_string(info.spec.layout),
                   fmt::join(info.normalization.mean, ","), fmt::join(info.normalization.std, ","));
-  if (info.codec.kind != CodecSpec::Kind::none) text += " --codec " + to_string(info.codec);
+  if (info.codec.framed()) text += " --codec " + to_string(info.codec);
   if (!info.classes.empty()) text += " --classes " + cli::shell_word(options.path);
   return text + column_options(source);
 }
@@ -259,7 +259,7 @@ int export_tar(const ExportOptions& options) {
       }
       for (std::size_t f = 0; f < fields.size(); ++f) {
         field.resize(fields[f].spec.size_bytes());
-        reader.read_field(f, at, field);
+        reader.images(f).read(at, field);
         tar.add(fmt::format("{}.{}.npy", name, fields[f].name), npy_sample(fields[f].spec, field));
       }
       if (const auto id = class_id(reader, at)) {

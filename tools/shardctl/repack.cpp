@@ -65,7 +65,7 @@ void read_fields(const ShardReader& reader, std::uint64_t sample, Rows& fields) 
   fields.resize(specs.size());
   for (std::size_t f = 0; f < specs.size(); ++f) {
     fields[f].resize(static_cast<std::size_t>(specs[f].spec.size_bytes()));
-    reader.read_field(f, sample, fields[f]);
+    reader.images(f).read(sample, fields[f]);
   }
 }
 
@@ -77,9 +77,10 @@ ShardSummary finished_shard(const fs::path& path, const ShardReader& from, const
   Rows row;
   Rows expected;
   for (std::uint64_t sample = 0; same && sample < from.size(); ++sample) {
-    same = there.checksum(sample) == from.checksum(sample) && there.key(sample) == from.key(sample);
+    same = there.images().checksum(sample) == from.images().checksum(sample) &&
+           there.key(sample) == from.key(sample);
     for (std::size_t f = 0; same && f < info.fields.size(); ++f)
-      same = there.field_checksum(f, sample) == from.field_checksum(f, sample);
+      same = there.images(f).checksum(sample) == from.images(f).checksum(sample);
     if (!same) break;
     read_columns(there, info.columns, sample, row);
     read_columns(from, info.columns, sample, expected);

@@ -21,7 +21,6 @@
 #include "shard/codec.hpp"
 #include "shard/error.hpp"
 #include "shard/image/preprocess.hpp"
-#include "shard/packed_format.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/dataset/damage.hpp"
 #include "shardctl/dataset/json_text.hpp"
@@ -85,7 +84,7 @@ struct Sums {
 };
 
 constexpr std::uint64_t kPacked = 256;  // samples that are packed, evenly spread
-constexpr CodecSpec kPackedCodec{CodecSpec::Kind::packed, 3};
+constexpr CodecSpec kPackedCodec{CodecSpec::Kind::packed};
 
 Sums total(const std::vector<Sums>& parts) {
   Sums sums;
@@ -99,7 +98,7 @@ Sums of_samples(const Source& source, const StatsOptions& options, cli::Progress
   const Denormalizer denormalizer(spec, source.info().normalization);
   const unsigned threads = thread_count(options.jobs);
   std::optional<Codec> packer;
-  if (spec.channels <= packed::kMaxChannels && spec.dtype != DType::u16)
+  if (kPackedCodec.can_hold(spec))
     packer.emplace(kPackedCodec, SampleSpec{DType::u8, Layout::nhwc, spec.channels, spec.height, spec.width});
   const std::uint64_t step = (source.size() + kPacked - 1) / kPacked;
   std::vector<Sums> sums(threads);

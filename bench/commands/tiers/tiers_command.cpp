@@ -40,7 +40,7 @@ std::vector<std::string> labels_of(const std::vector<fs::path>& folders) {
     if (dataset.size() == 0)
       throw Error(ErrorCode::invalid_argument, fmt::format("{}: it has no samples", quoted(folder)));
     labels.emplace_back(to_string(info.spec.dtype));
-    if (info.codec.kind != CodecSpec::Kind::none) labels.back() += " " + to_string(info.codec);
+    if (info.codec.framed()) labels.back() += " " + to_string(info.codec);
   }
   std::vector<std::string> unique = labels;
   for (std::size_t i = 0; i < labels.size(); ++i)

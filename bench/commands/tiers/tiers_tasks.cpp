@@ -17,6 +17,7 @@
 #include "limits/pure_decode.hpp"
 #include "limits/raw_disk.hpp"
 #include "shard/error.hpp"
+#include "shard/loader/transform.hpp"
 
 namespace shard::bench {
 namespace {
@@ -203,8 +204,8 @@ std::vector<TierTask> tier_tasks(const std::string& tier, const TierData& data,
     if (cache == TierCache::cold && data.memory()) continue;
     tasks.push_back(make.decoder(labels[0], cache));
     for (std::size_t i = 0; i < labels.size(); ++i) {
-      const CodecSpec::Kind codec = Dataset::open(data.datasets()[i]).info().codec.kind;
-      if (codec == CodecSpec::Kind::none || (codec == CodecSpec::Kind::packed && gpu))
+      const Dataset dataset = Dataset::open(data.datasets()[i]);
+      if (!dataset.info().codec.framed() || (gpu && decodes_frames(dataset.info())))
         tasks.push_back(make.loader(i, labels[i], TransportKind::mapped, cache));
       tasks.push_back(make.loader(i, labels[i], TransportKind::staged, cache));
       if (gpu && cache == TierCache::warm)

@@ -13,6 +13,8 @@
 
 namespace shard {
 
+class Coder;
+
 // A codec for samples of one SampleSpec. Immutable and cheap to copy.
 // Several threads may call const members at once.
 //
@@ -34,10 +36,13 @@ class Codec {
 
   // The smallest possible size of a frame.
   std::uint64_t least_frame_bytes() const noexcept;
+  // The size of each frame is a multiple of this.
+  std::uint64_t frame_alignment() const noexcept { return frame_alignment_; }
 
  private:
-  struct Impl;
-  std::shared_ptr<const Impl> impl_;
+  std::uint64_t sample_bytes_ = 0;
+  std::uint64_t frame_alignment_ = 1;
+  std::shared_ptr<const Coder> coder_;
 };
 
 }  // namespace shard

@@ -20,7 +20,6 @@
 #include <initializer_list>
 #include <memory>
 #include <span>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -169,41 +168,6 @@ class Dataset {
   // Shards are on a server (shard/remote.hpp), and not all of them were in the cache, proven,
   // when this object was made.
   bool is_remote() const noexcept;
-  // Where whole shards of data sets on servers lie on this machine (docs/remote.md).
-  struct Storage {
-    // A folder that all processes of a node may share, and from which nothing is removed. No cache if empty.
-    std::filesystem::path cache{};
-    std::uint64_t cache_bytes = ~std::uint64_t{0};  // of its files at most
-    std::uint64_t cache_spare_bytes = 0;            // what the cache leaves free on its disk
-    // A folder for shards that pass through. No transit area if empty.
-    std::filesystem::path transit{};
-    bool transit_shared = false;  // processes of the node use each other's shards there
-  };
-  // The same samples, with shards in these folders, which are made if they are missing. Errors: io.
-  Dataset with_storage(const Storage& storage) const;
-  // The first thing that kept a shard out of the cache, and what to do. Empty if nothing did, or only a lack
-  // of room or of write permission.
-  std::string storage_problem() const;
-  // The next three are thread safe; errors: those of shard(); cancelled.
-  //
-  // Fetches a shard into the cache, or waits for the process that does. From then on its samples are read
-  // from the cache. Returns false if there is no cache or no room, so that its samples come from the server.
-  // Returns true at once if the shard is a file.
-  bool bring(std::uint32_t index, const std::stop_token& stop = {}) const;
-  // Like bring(), but into the transit area, until leave(). Returns false if there is no transit area or it
-  // is full.
-  bool pass(std::uint32_t index, const std::stop_token& stop = {}) const;
-  // Ends pass(): samples of the shard come from the server again, and its file is removed unless another
-  // process needs it.
-  void leave(std::uint32_t index) const;
-  // What all parts on servers have received and sent: bodies in bytes, requests,
-  // and how many of them were repeated.
-  struct RemoteStats {
-    std::uint64_t bytes = 0;
-    std::uint64_t requests = 0;
-    std::uint64_t retries = 0;
-  };
-  RemoteStats remote_stats() const;
 
   // As it was given to open(). Of several data sets: their paths, with " + " between them.
   const std::filesystem::path& path() const noexcept;
@@ -225,7 +189,7 @@ class Dataset {
   Location locate(std::uint64_t index) const;
 
   // Sample `index`, decoded, is copied to `out` (info().spec.size_bytes() long). Its checksum is not
-  // compared. Errors: those of locate(), shard() and ShardReader::read().
+  // compared. Errors: those of locate(), shard() and StoredImages::read().
   void read(std::uint64_t index, std::span<std::byte> out) const;
   // Errors: those of locate() and shard(); label() also unsupported if labels are not I64 [N].
   std::int64_t label(std::uint64_t index) const;
@@ -238,7 +202,8 @@ class Dataset {
   // Errors: those of read_column(), and unsupported if the column is not text.
   std::string text(std::uint64_t index, std::string_view name) const;
   // The sample of a further image field, info().fields[field], decoded, is copied to `out` (as long as the
-  // field's spec says). Errors: those of locate(), shard() and ShardReader::read_field().
+  // field's spec says). Errors: those of locate(), shard(), ShardReader::images() and
+  // StoredImages::read().
   void read_field(std::size_t field, std::uint64_t index, std::span<std::byte> out) const;
   // The label in this data set of a sample that has the label `stored` in that shard. Errors: corrupt.
   std::int64_t label_of(std::uint32_t shard, std::int64_t stored) const;
@@ -261,6 +226,7 @@ class Dataset {
   Source source(std::uint32_t index) const;
 
  private:
+  friend class ShardStore;
   struct Impl;
   explicit Dataset(std::shared_ptr<Impl> impl) noexcept;
   std::shared_ptr<Impl> impl_;

@@ -64,6 +64,12 @@ struct CodecSpec {
   Kind kind = Kind::none;
   // zstd: 1 to 19.
   int level = 3;
+  // Samples are stored as frames, each of its own length. False for codec none, which stores rows of
+  // SampleSpec::size_bytes(). Throws invalid_argument if the kind is not one of the above.
+  bool framed() const;
+  // It can store samples of this spec. Codec packed holds images of 8 bits, and of floats that were computed
+  // from them, with up to four channels; the others hold all. Error: as above.
+  bool can_hold(const SampleSpec& spec) const;
   bool operator==(const CodecSpec&) const = default;
 };
 std::string to_string(const CodecSpec& codec);           // "none", "zstd:3", "packed"

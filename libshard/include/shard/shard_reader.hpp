@@ -6,9 +6,11 @@
 // and read from the mapping when they are requested. Several threads may call const members at once, also in
 // a child after fork().
 //
-// If the file is cut while it is open, functions that copy (key, checksum, label, read_rows, read_frame,
-// read, verify_*) throw io or corrupt, naming the file. Views (mapping, frame, Column::bytes) borrow from the
-// reader; reading a view of a cut file is a SIGBUS.
+// StoredImages, at the end of this file: the images of one of its fields.
+//
+// If the file is cut while it is open, functions that copy (key, label, read_rows, verify_*, and those of
+// StoredImages except frame) throw io or corrupt, naming the file. Views (mapping, StoredImages::frame,
+// Column::bytes) borrow from the reader; reading a view of a cut file is a SIGBUS.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +19,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +34,7 @@ namespace shard {
 
 class DatasetPart;
 class RemoteFile;
+class StoredImages;
 struct FdTraits;
 template <class Traits>
 class UniqueHandle;
@@ -113,12 +117,12 @@ class ShardReader {
   // The whole file; of a shard on a server, its bytes before the images.
   std::span<const std::byte> mapping() const noexcept;
   // On a server (https://...): its head is here, and samples are read by range when they are requested, and
-  // compared with their digests. frame() and field_frame() throw unsupported unless samples_mapped(), and
+  // compared with their digests. StoredImages::frame() throws unsupported while no copy is mapped, and
   // reopen() fails with EREMOTE.
   bool is_remote() const noexcept;
   // Its samples are in the mapping, and proven: a file, or a shard on a server of which a copy in the cache
-  // or the transit area is mapped that nobody has changed since (change() looks whether). Until
-  // Dataset::leave() frame() can be used.
+  // or the transit area is mapped that nobody has changed since (change() looks whether). Until a loader
+  // removes it from the transit area, StoredImages::frame() can be used.
   bool samples_mapped() const noexcept;
   const FileIdentity& identity() const noexcept;  // of the file that is mapped
 
@@ -136,8 +140,6 @@ class ShardReader {
 
   // The functions below throw invalid_argument if sample >= size().
   std::string key(std::uint64_t sample) const;
-  // XXH3-64 of the sample before the codec.
-  std::uint64_t checksum(std::uint64_t sample) const;
   // "labels" and the further columns.
   const std::map<std::string, Column>& columns() const noexcept;
   // One of them. Throws not_found, naming those that there are.
@@ -162,29 +164,10 @@ class ShardReader {
 
   // How many bytes all images of the sample have in the file.
   std::uint64_t stored_bytes(std::uint64_t sample) const;
-  // The stored bytes of the sample: a row of spec().size_bytes() bytes (codec none), or one frame.
-  std::span<const std::byte> frame(std::uint64_t sample) const;
-  // How many bytes frame() has.
-  std::uint64_t frame_bytes(std::uint64_t sample) const;
-  // Copies the frame to `out`, which is resized. Errors: io, corrupt.
-  void read_frame(std::uint64_t sample, std::vector<std::byte>& out) const;
-  // The same to `out`, which must have frame_bytes(). Errors: invalid_argument, io, corrupt.
-  void read_frame(std::uint64_t sample, std::span<std::byte> out) const;
-  // What decodes the frames, made from header().codec: codec().decode(bytes of a frame, sample).
-  const Codec& codec() const noexcept;
-  // Copies the sample to `out` (spec.size_bytes() long) and decodes it if necessary. Errors: corrupt, naming
-  // path and sample, if a frame does not hold exactly one sample or the file was changed; io.
-  void read(std::uint64_t sample, std::span<std::byte> out) const;
 
-  // Further image fields: the same for one of header().fields, by its position there. Errors: as above, and
-  // invalid_argument if there is no such field.
-  std::uint64_t field_checksum(std::size_t field, std::uint64_t sample) const;
-  std::span<const std::byte> field_frame(std::size_t field, std::uint64_t sample) const;
-  std::uint64_t field_frame_bytes(std::size_t field, std::uint64_t sample) const;
-  void read_field_frame(std::size_t field, std::uint64_t sample, std::vector<std::byte>& out) const;
-  void read_field_frame(std::size_t field, std::uint64_t sample, std::span<std::byte> out) const;
-  const Codec& field_codec(std::size_t field) const;
-  void read_field(std::size_t field, std::uint64_t sample, std::span<std::byte> out) const;
+  // The main images, or those of header().fields[*field]. Valid as long as this object, also after a move.
+  // Throws invalid_argument if there is no such field.
+  const StoredImages& images(std::optional<std::size_t> field = {}) const;
   // The position of the field with this name. Throws not_found, naming those that there are.
   std::size_t field_index(std::string_view name) const;
 
@@ -208,6 +191,7 @@ class ShardReader {
 
  private:
   friend class DatasetPart;
+  friend class StoredImages;
   struct Impl;
   explicit ShardReader(std::unique_ptr<Impl> impl) noexcept;
   // `folder` is the open folder of `path`, in which the file is looked up. It may have been renamed since.
@@ -236,6 +220,68 @@ class ShardReader {
   void abandon() const;
   bool has_samples() const noexcept;  // on a server, and adopt() was called
   std::unique_ptr<Impl> impl_;
+};
+
+// The images of one field of a shard, the main one or a further one: one per sample. Borrowed from a
+// ShardReader, which also says what several threads may do.
+class StoredImages {
+ public:
+  // Of a further field. Empty: the main images.
+  const std::string& name() const noexcept { return name_; }
+  // Of a decoded sample.
+  const SampleSpec& spec() const noexcept { return spec_; }
+  // What decodes the frames: codec().decode(bytes of a frame, sample).
+  const Codec& codec() const noexcept { return codec_; }
+  // The samples are stored as frames, each of its own length. Codec none: as rows of spec().size_bytes().
+  bool framed() const noexcept { return framed_; }
+
+  // The functions below throw invalid_argument if sample >= ShardReader::size(). Errors of all: io, corrupt
+  // (the file was changed).
+  //
+  // XXH3-64 of the sample before the codec.
+  std::uint64_t checksum(std::uint64_t sample) const;
+  // The stored bytes of the sample: one frame, or a row if they are not framed(). Throws unsupported if the
+  // shard is on a server, and no copy is mapped.
+  std::span<const std::byte> frame(std::uint64_t sample) const;
+  // How many bytes frame() has.
+  std::uint64_t frame_bytes(std::uint64_t sample) const;
+  // Copies the frame to `out`, which is resized.
+  void read_frame(std::uint64_t sample, std::vector<std::byte>& out) const;
+  // The same to `out`, which must have frame_bytes(), else invalid_argument.
+  void read_frame(std::uint64_t sample, std::span<std::byte> out) const;
+  // Copies the sample to `out` (spec().size_bytes() long, else invalid_argument) and decodes it if necessary.
+  // Throws corrupt, naming path, field and sample, if a frame does not hold exactly one sample.
+  void read(std::uint64_t sample, std::span<std::byte> out) const;
+
+ private:
+  friend class ShardReader;
+  StoredImages(const ShardReader::Impl& shard, std::string name, const SampleSpec& spec,
+               const CodecSpec& codec_spec, Codec codec, ShardHeader::Range range);
+  std::string tensor(std::string_view part) const;
+  // For messages: "field "mask": ".
+  std::string place() const;
+  // Where a sample is stored, and the digest of these bytes.
+  FileRange range_of(std::uint64_t sample) const;
+  std::uint64_t stored_digest(std::uint64_t sample) const;
+  // Also checks that the stated size of a sample fits the bytes that are there.
+  void check_frames(std::span<const std::byte> offsets) const;
+  // The stored bytes of a sample, which begin at `begin` in the file.
+  void load_stored(std::uint64_t sample, std::uint64_t begin, std::span<std::byte> out) const;
+  // The sample. `check_frame`: compares the stored frame with its checksum.
+  void load(std::uint64_t sample, std::span<std::byte> out, bool check_frame) const;
+  // Compares the stored frame and the decoded sample with their digests. `scratch` becomes the sample.
+  void verify(std::uint64_t sample, std::vector<std::byte>& scratch) const;
+
+  const ShardReader::Impl* shard_;
+  std::string name_;
+  SampleSpec spec_;
+  CodecSpec codec_spec_;
+  bool framed_;
+  Codec codec_;
+  // Offsets in the file: of all rows or frames, and of the tables.
+  ShardHeader::Range range_;
+  std::string offsets_name_;  // of the tensor
+  std::uint64_t checksums_, frame_offsets_, frame_checksums_;
 };
 
 }  // namespace shard

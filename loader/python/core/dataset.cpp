@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -11,6 +12,7 @@
 #include <future>
 #include <memory>
 #include <new>
+#include <optional>
 #include <thread>
 
 #include "base/system/cpu_count.hpp"
@@ -44,22 +46,24 @@ Dataset::Location locate(const DatasetHandle& self, std::uint64_t index) {
   return self.data->locate(index);
 }
 
-// A view of `frame` in the mapping; with a codec or from a server a new sample, which `read` makes.
-Tensor sample_tensor(const DatasetHandle& self, const SampleSpec& spec, bool mapped, const auto& frame,
-                     const auto& read) {
+// From the main images or a further field: a view of the mapping; with a codec or from a server a copy.
+Tensor sample(const DatasetHandle& self, std::uint64_t index, std::optional<std::size_t> field) {
+  const Dataset::Location at = locate(self, index);
+  const ShardReader& shard = open_shard(self, at.shard);
+  const StoredImages& images = shard.images(field);
   Tensor tensor;
-  tensor.dtype = spec.dtype;
-  const auto axes = spec.shape();
+  tensor.dtype = images.spec().dtype;
+  const auto axes = images.spec().shape();
   tensor.shape.assign(axes.begin(), axes.end());
-  if (mapped) {
+  if (!images.framed() && !shard.is_remote()) {
     tensor.owner = owner_of(self);
-    tensor.data = frame().data();
+    tensor.data = images.frame(at.sample).data();
     return tensor;
   }
-  auto bytes = std::make_shared<std::vector<std::byte>>(spec.size_bytes());
+  auto bytes = std::make_shared<std::vector<std::byte>>(images.spec().size_bytes());
   {
     WithoutGil without_gil;
-    read(std::span<std::byte>(*bytes));
+    images.read(at.sample, *bytes);
   }
   tensor.data = bytes->data();
   tensor.writable = true;
@@ -67,39 +71,17 @@ Tensor sample_tensor(const DatasetHandle& self, const SampleSpec& spec, bool map
   return tensor;
 }
 
-bool is_mapped(const ShardReader& shard, const CodecSpec& codec) {
-  return codec.kind == CodecSpec::Kind::none && !shard.is_remote();
-}
-
-Tensor sample(const DatasetHandle& self, std::uint64_t index) {
-  const Dataset::Location at = locate(self, index);
-  const ShardReader& shard = open_shard(self, at.shard);
-  return sample_tensor(
-      self, shard.header().spec, is_mapped(shard, shard.header().codec),
-      [&] { return shard.frame(at.sample); }, [&](std::span<std::byte> out) { shard.read(at.sample, out); });
-}
-
-// Of a further image field.
-Tensor field_sample(const DatasetHandle& self, std::size_t field, std::uint64_t index) {
-  const Dataset::Location at = locate(self, index);
-  const ShardReader& shard = open_shard(self, at.shard);
-  const FieldSpec& spec = shard.header().fields.at(field);
-  return sample_tensor(
-      self, spec.spec, is_mapped(shard, spec.codec), [&] { return shard.field_frame(field, at.sample); },
-      [&](std::span<std::byte> out) { shard.read_field(field, at.sample, out); });
-}
-
 // All samples of a shard, as they are mapped.
 Tensor shard_images(const DatasetHandle& self, std::uint32_t index) {
   const ShardReader& shard = open_shard(self, index);
-  const CodecSpec& codec = shard.header().codec;
-  if (codec.kind != CodecSpec::Kind::none)
+  const StoredImages& images = shard.images();
+  if (images.framed())
     throw Error(ErrorCode::unsupported,
                 fmt::format("the samples are stored with codec {}: only those of codec none are mapped as "
                             "they are; read them one by one",
-                            to_string(codec)));
-  const SampleSpec& spec = self.data->info().spec;
-  return {owner_of(self), shard.frame(0).data(),
+                            to_string(shard.header().codec)));
+  const SampleSpec& spec = images.spec();
+  return {owner_of(self), images.frame(0).data(),
           spec.dtype,     extents(shard.size(), spec.shape()),
           {kDLCPU, 0},    false,
           nullptr};
@@ -219,8 +201,7 @@ void bind_dataset(nb::module_& module) {
            })
       .def("__len__", [](const DatasetHandle& self) { return self.data->size(); })
       .def("info", &info)
-      .def("sample", &sample)
-      .def("field_sample", &field_sample)
+      .def("sample", &sample, nb::arg("index"), nb::arg("field") = nb::none())
       .def("label", &label)
       .def("key",
            [](const DatasetHandle& self, std::uint64_t index) {

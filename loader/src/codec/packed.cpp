@@ -28,9 +28,9 @@ class PackedForm final : public StoredForm {
     const ShardReader& shard = dataset.shard(at.shard);
     StoredSample sample;
     if (!shard.samples_mapped()) {
-      sample.size_bytes = frame_bytes(shard, at.sample);
+      sample.size_bytes = images(shard).frame_bytes(at.sample);
     } else {
-      const std::span<const std::byte> bytes = frame(shard, at.sample);
+      const std::span<const std::byte> bytes = images(shard).frame(at.sample);
       sample = {bytes.size(), bytes.data()};
     }
     if (sample.size_bytes > most_bytes_to_device())
@@ -43,7 +43,7 @@ class PackedForm final : public StoredForm {
   std::uint64_t checksum(const ShardReader& shard, std::span<const std::byte> bytes) const override {
     thread_local std::vector<std::byte> sample;
     sample.resize(recorded().size_bytes());
-    codec(shard).decode(bytes, sample);
+    images(shard).codec().decode(bytes, sample);
     return xxh3(sample);
   }
 

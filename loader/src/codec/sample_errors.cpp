@@ -34,7 +34,7 @@ std::uint64_t sample_at(const ShardReader& shard, std::optional<std::size_t> fie
   std::uint64_t first = 0;
   for (std::uint64_t last = shard.size() - 1; first < last;) {
     const std::uint64_t middle = first + (last - first) / 2;
-    const std::span<const std::byte> frame = field ? shard.field_frame(*field, middle) : shard.frame(middle);
+    const std::span<const std::byte> frame = shard.images(field).frame(middle);
     if (at < frame.data() + frame.size())
       last = middle;
     else
@@ -45,19 +45,18 @@ std::uint64_t sample_at(const ShardReader& shard, std::optional<std::size_t> fie
 
 [[noreturn]] void rethrow_at(const ShardReader& shard, const std::byte* at, const Error& error) {
   const std::optional<std::size_t> field = field_at(shard, at);
-  std::string name = name_of_sample(shard, sample_at(shard, field, at));
-  if (field) name += fmt::format(", field {}", quoted(shard.header().fields[*field].name));
-  rethrow_for(shard, name, error);
+  rethrow_for(shard, name_of_sample(shard, sample_at(shard, field, at), field), error);
 }
 
 }  // namespace
 
-std::string name_of_sample(const ShardReader& shard, std::uint64_t sample) {
+std::string name_of_sample(const ShardReader& shard, std::uint64_t sample, std::optional<std::size_t> field) {
+  std::string name = fmt::format("{}: sample {}", quoted(shard.path()), sample);
   try {
-    return fmt::format("{}: sample {} ({})", quoted(shard.path()), sample, quoted_key(shard.key(sample)));
-  } catch (const Error&) {
-    return fmt::format("{}: sample {}", quoted(shard.path()), sample);
+    name += fmt::format(" ({})", quoted_key(shard.key(sample)));
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): it is named without its key
   }
+  return field ? fmt::format("{}, field {}", name, quoted(shard.images(field).name())) : name;
 }
 
 void check_alive(const ShardReader& shard) {

@@ -2,7 +2,9 @@
 // changed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "shard/dataset.hpp"
@@ -10,9 +12,10 @@
 
 namespace shard {
 
-// Path, number and key of a sample, for messages. The key is left out if it cannot be read: that must not
-// hide the error that is being reported.
-std::string name_of_sample(const ShardReader& shard, std::uint64_t sample);
+// Path, number and key of a sample, and the name of a further field (a position in DatasetInfo::fields), for
+// messages. The key is left out if it cannot be read: that must not hide the error that is being reported.
+std::string name_of_sample(const ShardReader& shard, std::uint64_t sample,
+                           std::optional<std::size_t> field = {});
 
 // Compares the file at the path of a shard with the mapped file, so that a file that was cut or replaced is
 // reported before it is read. Errors: corrupt, io.

@@ -2,12 +2,27 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "base/digest/checksum.hpp"
-#include "base/text/quote.hpp"
 #include "codec/sample_errors.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
+
+namespace {
+
+struct FormRow {
+  CodecSpec::Kind codec;
+  MakeStoredForm* make;
+};
+constexpr std::array kForms{
+    FormRow{CodecSpec::Kind::none, make_raw_form},
+    FormRow{CodecSpec::Kind::packed, make_packed_form},
+    FormRow{CodecSpec::Kind::zstd, make_host_decoded_form},
+};
+
+}  // namespace
 
 StoredSample StoredForm::locate(const Dataset&, const Dataset::Location&) const {
   return {most_bytes_to_device(), nullptr};
@@ -18,8 +33,7 @@ std::uint64_t StoredForm::checksum(const ShardReader&, std::span<const std::byte
 }
 
 std::string StoredForm::name_of(const ShardReader& shard, std::uint64_t sample) const {
-  const std::string name = name_of_sample(shard, sample);
-  return field_ ? fmt::format("{}, field {}", name, quoted(shard.header().fields[*field_].name)) : name;
+  return name_of_sample(shard, sample, field_);
 }
 
 std::unique_ptr<const StoredForm> make_stored_form(const DatasetInfo& info,
@@ -27,14 +41,8 @@ std::unique_ptr<const StoredForm> make_stored_form(const DatasetInfo& info,
   const SampleSpec& spec = field ? info.fields[*field].spec : info.spec;
   const CodecSpec& codec = field ? info.fields[*field].codec : info.codec;
   if (info.mixed_codecs) return make_host_decoded_form(spec, field);
-  switch (codec.kind) {
-    case CodecSpec::Kind::none:
-      return make_raw_form(spec, field);
-    case CodecSpec::Kind::zstd:
-      return make_host_decoded_form(spec, field);
-    case CodecSpec::Kind::packed:
-      return make_packed_form(spec, field);
-  }
+  for (const FormRow& row : kForms)
+    if (row.codec == codec.kind) return row.make(spec, field);
   throw Error(ErrorCode::unsupported,
               fmt::format("this loader cannot read samples of codec {}", to_string(codec)));
 }

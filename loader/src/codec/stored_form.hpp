@@ -1,5 +1,5 @@
 // StoredForm: what a loader must know about how samples are stored. There are three implementations, each in
-// a file of this folder. The rest of the loader knows the codec through this interface only.
+// a file of this folder; stored_form.cpp has a table of them. Nothing else in the loader asks for the codec.
 //
 //   codec    stored        reaches the device    decoded
 //   none     the sample    as it is stored       -
@@ -10,7 +10,7 @@
 // mixed: a data set that was put together from several, whose codecs differ.
 //
 // Each image field of a data set has a form: `images`, and further fields, which have a codec of their own.
-// To decode one frame on the host, codec() is used.
+// To decode one frame on the host, images(shard).codec() is used.
 #pragma once
 
 #include <cstddef>
@@ -52,31 +52,8 @@ class StoredForm {
   // Dataset::shard().
   virtual StoredSample locate(const Dataset& dataset, const Dataset::Location& at) const;
 
-  // What the reader has of this field.
-  std::span<const std::byte> frame(const ShardReader& shard, std::uint64_t sample) const {
-    return field_ ? shard.field_frame(*field_, sample) : shard.frame(sample);
-  }
-  std::uint64_t frame_bytes(const ShardReader& shard, std::uint64_t sample) const {
-    return field_ ? shard.field_frame_bytes(*field_, sample) : shard.frame_bytes(sample);
-  }
-  void read_frame(const ShardReader& shard, std::uint64_t sample, std::span<std::byte> out) const {
-    if (field_)
-      shard.read_field_frame(*field_, sample, out);
-    else
-      shard.read_frame(sample, out);
-  }
-  const Codec& codec(const ShardReader& shard) const {
-    return field_ ? shard.field_codec(*field_) : shard.codec();
-  }
-  std::uint64_t recorded_checksum(const ShardReader& shard, std::uint64_t sample) const {
-    return field_ ? shard.field_checksum(*field_, sample) : shard.checksum(sample);
-  }
-  void read(const ShardReader& shard, std::uint64_t sample, std::span<std::byte> out) const {
-    if (field_)
-      shard.read_field(*field_, sample, out);
-    else
-      shard.read(sample, out);
-  }
+  // What a shard has of this field.
+  const StoredImages& images(const ShardReader& shard) const { return shard.images(field_); }
   // Path, number and key of a sample, and the name of a further field, for messages.
   std::string name_of(const ShardReader& shard, std::uint64_t sample) const;
 
@@ -107,14 +84,12 @@ class StoredForm {
 // Of the images, and of each further field that is delivered.
 using StoredForms = std::vector<std::shared_ptr<const StoredForm>>;
 
-// The form of a data set's samples, or of those of a further field: the one place that chooses by codec.
+// The form of a data set's samples, or of those of a further field, by a table of codecs in stored_form.cpp.
 std::unique_ptr<const StoredForm> make_stored_form(const DatasetInfo& info,
                                                    std::optional<std::size_t> field = {});
 
-std::unique_ptr<const StoredForm> make_raw_form(const SampleSpec& recorded, std::optional<std::size_t> field);
-std::unique_ptr<const StoredForm> make_host_decoded_form(const SampleSpec& recorded,
+using MakeStoredForm = std::unique_ptr<const StoredForm>(const SampleSpec& recorded,
                                                          std::optional<std::size_t> field);
-std::unique_ptr<const StoredForm> make_packed_form(const SampleSpec& recorded,
-                                                   std::optional<std::size_t> field);
+MakeStoredForm make_raw_form, make_packed_form, make_host_decoded_form;
 
 }  // namespace shard

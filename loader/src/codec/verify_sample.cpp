@@ -13,7 +13,7 @@ namespace {
 
 void expect_checksum(const StoredForm& form, const ShardReader& shard, std::uint64_t sample,
                      std::uint64_t found) {
-  const std::uint64_t recorded = form.recorded_checksum(shard, sample);
+  const std::uint64_t recorded = form.images(shard).checksum(sample);
   if (found == recorded) return;
   throw Error(
       ErrorCode::corrupt,
@@ -36,7 +36,7 @@ void verify_stored(const StoredForm& form, const ShardReader& shard, std::uint64
 }
 
 void verify_mapped(const StoredForm& form, const ShardReader& shard, std::uint64_t sample) {
-  const std::span<const std::byte> bytes = form.frame(shard, sample);
+  const std::span<const std::byte> bytes = form.images(shard).frame(sample);
   std::uint64_t found = 0;
   try {
     guarded("verify", [&] { found = form.checksum(shard, bytes); });

@@ -11,6 +11,7 @@
 #include "codec/sample_errors.hpp"
 #include "fields/view_text.hpp"
 #include "fields/views.hpp"
+#include "format/dataset/shard_store.hpp"
 #include "shard/error.hpp"
 #include "slot/profiler_range.hpp"
 
@@ -314,7 +315,7 @@ LoaderStats Loader::Impl::stats() const {
   const std::lock_guard lock(mutex_);
   LoaderStats stats = stats_;
   if (works_) stats += works_->feeder.stats();
-  const Dataset::RemoteStats remote = setup_->dataset.remote_stats();
+  const ShardStore::Traffic remote = ShardStore(setup_->dataset).traffic();
   stats.fetched_bytes = remote.bytes;
   stats.requests = remote.requests;
   stats.retries = remote.retries;

@@ -38,8 +38,8 @@ std::size_t field_named(const DatasetInfo& info, const std::string& name) {
                           known.empty() ? std::string("no further image fields") : known));
 }
 
-void check_field_fill(const FieldSpec& field, double fill, const FieldRefusal& refuse) {
-  const DType dtype = field.codec.kind == CodecSpec::Kind::packed ? DType::u8 : field.spec.dtype;
+// `dtype`: that the transform reads.
+void check_field_fill(DType dtype, double fill, const FieldRefusal& refuse) {
   const double most = dtype == DType::u8 ? 255 : 65535;
   if (is_float(dtype) ? !std::isfinite(fill) : !(fill >= 0 && fill <= most && fill == std::floor(fill)))
     refuse(fmt::format(
@@ -47,8 +47,9 @@ void check_field_fill(const FieldSpec& field, double fill, const FieldRefusal& r
         is_float(dtype) ? std::string("finite numbers") : fmt::format("whole numbers from 0 to {}", most)));
 }
 
-void check_field(const DatasetInfo& info, const FieldSpec& field, const FieldOptions& options,
+void check_field(const DatasetInfo& info, std::size_t number, const FieldOptions& options,
                  const FieldRefusal& refuse) {
+  const FieldSpec& field = info.fields[number];
   const bool mask = field.role == FieldRole::mask;
   if (options.sampling > FieldSampling::stored)
     refuse(fmt::format("sampling is {}; it must be nearest (0), bilinear or stored (2)",
@@ -63,7 +64,7 @@ void check_field(const DatasetInfo& info, const FieldSpec& field, const FieldOpt
   if (field.spec.height != info.spec.height || field.spec.width != info.spec.width)
     refuse(fmt::format("its samples are {} x {} (rows x columns), but images are {} x {}: use stored",
                        field.spec.height, field.spec.width, info.spec.height, info.spec.width));
-  check_field_fill(field, options.fill, refuse);
+  check_field_fill(make_stored_form(info, number)->transform_input().dtype, options.fill, refuse);
 }
 
 // What plan_transform() must know of the field.
@@ -156,7 +157,7 @@ std::vector<DeliveredField> delivered_fields(const DatasetInfo& info, const Load
   for (const auto& [name, of] : options.fields) {
     DeliveredField field{name, field_named(info, name), of, {}};
     const FieldRefusal refuse(name);
-    check_field(info, info.fields[field.field], of, refuse);
+    check_field(info, field.field, of, refuse);
     const DatasetInfo own = info_of_field(info, field.field);
     for (std::size_t number = 0; number < view_count(options); ++number) {
       const TransformOptions& view = view_options(options, number);

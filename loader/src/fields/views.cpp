@@ -79,7 +79,7 @@ bool delivers_stored(const DatasetInfo& info, const LoaderOptions& options) {
 }
 
 bool decodes_once(const DatasetInfo& info, const LoaderOptions& options) {
-  return !options.further_views.empty() && make_stored_form(info)->decoded_by_device();
+  return !options.further_views.empty() && decodes_frames(info);
 }
 
 std::uint64_t crop_seed(std::uint64_t seed, std::size_t view) noexcept {

@@ -45,6 +45,7 @@ std::map<std::uint32_t, std::vector<std::uint32_t>> twins_of(const Dataset& data
 
 ShardFiller::ShardFiller(const LoaderSetup& setup)
     : setup_(setup),
+      store_(setup.dataset),
       twins_(twins_of(setup.dataset)),
       schedule_(setup.order, shard_bytes(setup.dataset), !setup.options.remote.cache.empty(),
                 setup.options.remote.transit_bytes) {}
@@ -101,7 +102,7 @@ void ShardFiller::before_batch(std::uint64_t epoch, std::uint64_t index,
     if (stopping()) throw Error(ErrorCode::cancelled, "stopped while shards are fetched");
     changed_.wait_for(lock, kFillTurn);
     const unsigned width = width_.now();
-    width_.waiting(setup_.dataset.remote_stats().bytes, watch_.seconds());
+    width_.waiting(store_.traffic().bytes, watch_.seconds());
     if (width_.now() == width) continue;
     start_threads();
     changed_.notify_all();  // those whose shard has its head wait for their turn
@@ -122,7 +123,7 @@ void ShardFiller::give_up_batch(std::uint64_t epoch, std::uint64_t index) {
 }
 
 LoaderStats ShardFiller::stats() const {
-  std::string problem = setup_.dataset.storage_problem();
+  std::string problem = store_.problem();
   const std::lock_guard lock(mutex_);
   LoaderStats stats = stats_;
   stats.passed_bytes = schedule_.passed_bytes();
@@ -180,7 +181,7 @@ void ShardFiller::done(const ShardSchedule::Job& job, ShardSchedule::Result resu
   if (result != ShardSchedule::Result::done) return;
   ++stats_.arrived_shards;
   stats_.arrived_bytes += setup_.dataset.info().shards[job.shard].size_bytes;
-  width_.came(setup_.dataset.remote_stats().bytes, watch_.seconds());
+  width_.came(store_.traffic().bytes, watch_.seconds());
   start_threads();
 }
 
@@ -192,10 +193,11 @@ ShardSchedule::Result ShardFiller::carry_out(const ShardSchedule::Job& job, cons
   using Result = ShardSchedule::Result;
   try {
     if (job.kind == Kind::bring)
-      return setup_.dataset.bring(job.shard, stop) ? Result::done : Result::refused;
-    if (job.kind == Kind::pass) return setup_.dataset.pass(job.shard, stop) ? Result::done : Result::refused;
+      return store_.fetch_to_cache(job.shard, stop) ? Result::done : Result::refused;
+    if (job.kind == Kind::pass)
+      return store_.fetch_to_transit(job.shard, stop) ? Result::done : Result::refused;
     wait_for_end(read);
-    setup_.dataset.leave(job.shard);
+    store_.evict(job.shard);
     return Result::done;
   } catch (const std::exception& error) {
     keep_problem(error.what(), stop);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/system/stopwatch.hpp"
+#include "format/dataset/shard_store.hpp"
 #include "prefetch/fill_width.hpp"
 #include "prefetch/shard_schedule.hpp"
 #include "setup/loader_setup.hpp"
@@ -62,6 +63,7 @@ class ShardFiller {
   void keep_problem(const char* problem, const std::stop_token& stop) const noexcept;
 
   const LoaderSetup& setup_;
+  const ShardStore store_;
   std::map<std::uint32_t, std::vector<std::uint32_t>> twins_;
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/files/file_io.hpp"
+#include "format/dataset/shard_store.hpp"
 
 namespace shard {
 
@@ -39,25 +40,25 @@ Dataset with_storage(Dataset data, LoaderOptions& options) {
     options.remote.transit_bytes = 0;
     return data;
   }
-  Dataset::Storage storage;
-  storage.cache = options.remote.cache;
-  if (options.remote.cache_bytes != 0) storage.cache_bytes = options.remote.cache_bytes;
+  ShardFolders folders;
+  folders.cache = options.remote.cache;
+  if (options.remote.cache_bytes != 0) folders.cache_bytes = options.remote.cache_bytes;
   if (passes) {
     const bool named = !options.remote.transit.empty() || !options.remote.cache.empty();
-    storage.transit = !options.remote.transit.empty() ? options.remote.transit
+    folders.transit = !options.remote.transit.empty() ? options.remote.transit
                       : named                         ? options.remote.cache
                                                       : temporary_folder();
-    storage.transit_shared = named && options.world_size > 1 && options.partition == Partition::global;
+    folders.transit_shared = named && options.world_size > 1 && options.partition == Partition::global;
   }
   if (passes && options.remote.transit_bytes == 0) {
-    const std::filesystem::path there = absolute(storage.transit);
+    const std::filesystem::path there = absolute(folders.transit);
     std::error_code error;
     options.remote.transit_bytes = default_transit_bytes(
         data.info(), options, std::filesystem::exists(there, error) ? there : there.parent_path());
   }
   if (!passes) options.remote.transit_bytes = 0;
-  if (storage.transit == storage.cache) storage.cache_spare_bytes = options.remote.transit_bytes;
-  return data.with_storage(storage);
+  if (folders.transit == folders.cache) folders.cache_spare_bytes = options.remote.transit_bytes;
+  return ShardStore::with_folders(data, folders);
 }
 
 }  // namespace shard

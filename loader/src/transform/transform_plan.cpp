@@ -182,9 +182,11 @@ TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& gi
   return work;
 }
 
+bool decodes_frames(const DatasetInfo& info) { return make_stored_form(info)->decoded_by_device(); }
+
 bool is_identity(const DatasetInfo& info, const TransformOptions& options) {
   const TransformWork work = plan_transform(info, options);
-  return !make_stored_form(info)->decoded_by_device() && work.delivered == info.spec && !work.normalize &&
+  return !decodes_frames(info) && work.delivered == info.spec && !work.normalize &&
          options.operations.empty() && options.flip_probability == 0 &&
          options.crop != CropKind::random_resized;
 }

@@ -249,7 +249,7 @@ class Direct final : public Transport {
     const ShardReader& shard = context_.dataset->shard(item.at.shard);
     if (item.first_of_shard) check_alive(shard);
     const StoredForm& form = *context_.forms[item.part];
-    const std::span<const std::byte> frame = form.frame(shard, item.at.sample);
+    const std::span<const std::byte> frame = form.images(shard).frame(item.at.sample);
     const auto offset = static_cast<std::uint64_t>(frame.data() - shard.mapping().data());
     Read read;
     read.shard = item.at.shard;
@@ -347,7 +347,7 @@ class Direct final : public Transport {
     if (!read.plain) {
       const std::byte* const frame = reads.frames.get() + read.frame_begin + read.skew;
       try {
-        form.codec(shard).decode({frame, read.needed - read.skew}, sample);
+        form.images(shard).codec().decode({frame, read.needed - read.skew}, sample);
       } catch (const Error& error) {
         rethrow_for(shard, form.name_of(shard, at.sample), error);
       }

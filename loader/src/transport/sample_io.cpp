@@ -16,7 +16,7 @@ namespace shard {
 std::span<const std::byte> mapped_bytes(const Dataset& dataset, const StoredForm& form,
                                         const FetchItem& item) {
   if (item.mapped != nullptr) return {item.mapped, static_cast<std::size_t>(item.size_bytes)};
-  return form.frame(dataset.shard(item.at.shard), item.at.sample);
+  return form.images(dataset.shard(item.at.shard)).frame(item.at.sample);
 }
 
 void stage_row(const Dataset& dataset, const StoredForm& form, const FetchItem& item, std::byte* target,
@@ -25,7 +25,7 @@ void stage_row(const Dataset& dataset, const StoredForm& form, const FetchItem& 
   const ShardReader& shard = dataset.shard(at.shard);
   if (item.first_of_shard) check_alive(shard);
   if (!form.decoded_by_host() && !shard.samples_mapped()) {
-    form.read_frame(shard, at.sample, {target, item.size_bytes});
+    form.images(shard).read_frame(at.sample, std::span(target, item.size_bytes));
   } else if (!form.decoded_by_host()) {
     const std::span<const std::byte> bytes = mapped_bytes(dataset, form, item);
     try {
@@ -40,7 +40,7 @@ void stage_row(const Dataset& dataset, const StoredForm& form, const FetchItem& 
     }
   } else {
     try {
-      form.read(shard, at.sample, {target, item.size_bytes});
+      form.images(shard).read(at.sample, {target, item.size_bytes});
     } catch (const Error& error) {  // it already names shard and sample
       throw explained(shard, error);
     }

@@ -32,12 +32,12 @@ bool read_fields(const ShardReader& reader, std::uint64_t sample, std::uint64_t&
   std::vector<std::byte> out;
   bool all = true;
   for (std::size_t f = 0; f < fields.size(); ++f) {
-    for (std::byte b : reader.field_frame(f, sample)) sum += std::to_integer<unsigned>(b);
-    sum += reader.field_checksum(f, sample);
+    for (std::byte b : reader.images(f).frame(sample)) sum += std::to_integer<unsigned>(b);
+    sum += reader.images(f).checksum(sample);
     all = all && fields[f].spec.size_bytes() <= kMaxSampleBytes;
     if (!all) continue;
     out.resize(static_cast<std::size_t>(fields[f].spec.size_bytes()));
-    tolerate_corrupt([&] { reader.read_field(f, sample, out); });
+    tolerate_corrupt([&] { reader.images(f).read(sample, out); });
   }
   return all;
 }
@@ -48,12 +48,12 @@ void read_all(const ShardReader& reader) {
   std::vector<std::byte> scratch;
   std::uint64_t sum = 0;
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>(reader.size(), 64); ++i) {
-    sum += reader.key(i).size() + reader.checksum(i);
-    for (std::byte b : reader.frame(i)) sum += std::to_integer<unsigned>(b);
+    sum += reader.key(i).size() + reader.images().checksum(i);
+    for (std::byte b : reader.images().frame(i)) sum += std::to_integer<unsigned>(b);
     if (!read_fields(reader, i, sum) || sample_bytes > kMaxSampleBytes) continue;
     tolerate_corrupt([&] { reader.verify_sample(i, scratch); });
     scratch.resize(static_cast<std::size_t>(sample_bytes));
-    tolerate_corrupt([&] { reader.read(i, scratch); });
+    tolerate_corrupt([&] { reader.images().read(i, scratch); });
   }
   for (const auto& entry : reader.columns()) {
     const Column& column = entry.second;  // clang 14 captures no structured binding

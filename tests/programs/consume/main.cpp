@@ -116,7 +116,7 @@ int main(int argc, char** argv) try {
   if (reader.file_size_bytes() != summary.size_bytes) return fail("wrong file size");
   std::vector<std::byte> back(options.spec.size_bytes());
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    reader.read(i, back);
+    reader.images().read(i, back);
     if (back != samples[i]) return fail("sample " + std::to_string(i) + " came back with other bytes");
     if (reader.label(i) != static_cast<std::int64_t>(10 + i)) return fail("wrong label");
     if (reader.key(i) != "picture-" + std::to_string(i)) return fail("wrong key");

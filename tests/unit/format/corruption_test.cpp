@@ -247,9 +247,9 @@ TEST(TruncatedUnderTheReader, ReadingIsAnErrorNamingTheShard) {
     for (const std::uint64_t size : {std::uint64_t{4100}, std::uint64_t{4000}, std::uint64_t{0}}) {
       std::filesystem::resize_file(dir.path() / "shrunk", size);
       const std::string now = "shrunk\": the file changed while it was in use: " + std::to_string(size);
-      EXPECT_SHARD_ERROR(reader.read(1, out), ErrorCode::corrupt, now);
+      EXPECT_SHARD_ERROR(reader.images().read(1, out), ErrorCode::corrupt, now);
       EXPECT_SHARD_ERROR(reader.verify_sample(1, out), ErrorCode::corrupt, now);
-      EXPECT_SHARD_ERROR(reader.read_frame(1, out), ErrorCode::corrupt, now);
+      EXPECT_SHARD_ERROR(reader.images().read_frame(1, out), ErrorCode::corrupt, now);
       EXPECT_SHARD_ERROR(reader.verify_head(), ErrorCode::corrupt, now);
       EXPECT_SHARD_ERROR(reader.check_unchanged(), ErrorCode::corrupt, now);
       out.resize(static_cast<std::size_t>(options.spec.size_bytes()));
@@ -257,7 +257,7 @@ TEST(TruncatedUnderTheReader, ReadingIsAnErrorNamingTheShard) {
     // Nothing of it is there: what is copied from the mapping is an error, not a signal.
     std::array<std::byte, 8> row{};
     EXPECT_SHARD_ERROR(reader.key(1), ErrorCode::corrupt, "0 bytes now");
-    EXPECT_SHARD_ERROR(reader.checksum(1), ErrorCode::corrupt, "0 bytes now");
+    EXPECT_SHARD_ERROR(reader.images().checksum(1), ErrorCode::corrupt, "0 bytes now");
     EXPECT_SHARD_ERROR(reader.label(1), ErrorCode::corrupt, "0 bytes now");
     EXPECT_SHARD_ERROR(reader.read_rows(reader.columns().at("labels"), 1, row), ErrorCode::corrupt,
                        "0 bytes now");
@@ -276,13 +276,13 @@ TEST(ReplacedUnderTheReader, IsAnErrorThatSaysSoAndTheOldBytesStay) {
   write_bytes(dir.path() / "other", bytes);
   std::filesystem::rename(dir.path() / "other", path);
   EXPECT_SHARD_ERROR(reader.check_unchanged(), ErrorCode::corrupt, "was replaced by another one");
-  EXPECT_SHARD_ERROR(reader.read(1, out), ErrorCode::corrupt, "was replaced by another one");
+  EXPECT_SHARD_ERROR(reader.images().read(1, out), ErrorCode::corrupt, "was replaced by another one");
   EXPECT_EQ(reader.key(1), sample_key(1));
   EXPECT_EQ(reader.label(1), 1);
 
   std::filesystem::remove(path);
   EXPECT_SHARD_ERROR(reader.check_unchanged(), ErrorCode::corrupt, "shard\": the file is gone");
-  EXPECT_SHARD_ERROR(reader.read(1, out), ErrorCode::corrupt, "the file is gone");
+  EXPECT_SHARD_ERROR(reader.images().read(1, out), ErrorCode::corrupt, "the file is gone");
 }
 
 TEST(WrittenToUnderTheReader, OffsetsAreCheckedAgainWhenTheyAreUsed) {
@@ -301,7 +301,7 @@ TEST(WrittenToUnderTheReader, OffsetsAreCheckedAgainWhenTheyAreUsed) {
   file.flush();
   EXPECT_SHARD_ERROR(reader.key(0), ErrorCode::corrupt, "another program writes to the file");
   EXPECT_SHARD_ERROR(reader.key(1), ErrorCode::corrupt, "key_offsets[1]");
-  EXPECT_SHARD_ERROR(reader.frame(1), ErrorCode::corrupt, "frame_offsets[1]");
+  EXPECT_SHARD_ERROR(reader.images().frame(1), ErrorCode::corrupt, "frame_offsets[1]");
   EXPECT_SHARD_ERROR(reader.verify_head(), ErrorCode::corrupt, "bytes before the images have changed");
   EXPECT_EQ(reader.label(2), 2);
 }

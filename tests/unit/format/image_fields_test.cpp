@@ -30,15 +30,15 @@ void expect_fields(const ShardReader& reader, const ShardWriterOptions& options,
     std::vector<std::byte> out(static_cast<std::size_t>(options.fields[f].spec.size_bytes()));
     std::vector<std::byte> frame;
     for (std::size_t i = 0; i < samples.size(); ++i) {
-      reader.read_field(f, i, out);
+      reader.images(f).read(i, out);
       EXPECT_EQ(out, field_bytes(options.fields, f, samples[i])) << options.fields[f].name << " of " << i;
-      reader.read_field_frame(f, i, frame);
-      EXPECT_TRUE(std::equal(frame.begin(), frame.end(), reader.field_frame(f, i).begin()));
+      reader.images(f).read_frame(i, frame);
+      EXPECT_TRUE(std::equal(frame.begin(), frame.end(), reader.images(f).frame(i).begin()));
       std::vector<std::byte> decoded(out.size());
       if (options.fields[f].codec.kind == CodecSpec::Kind::none)
         decoded = frame;
       else
-        reader.field_codec(f).decode(frame, decoded);
+        reader.images(f).codec().decode(frame, decoded);
       EXPECT_EQ(decoded, out);
     }
   }

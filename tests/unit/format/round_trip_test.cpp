@@ -78,7 +78,7 @@ void expect_samples(const ShardReader& reader, const ShardWriterOptions& options
   std::vector<std::byte> out(static_cast<std::size_t>(options.spec.size_bytes()));
   for (std::uint64_t i = 0; i < kept.size(); ++i) {
     EXPECT_EQ(reader.key(i), sample_key(kept[i]));
-    reader.read(i, out);
+    reader.images().read(i, out);
     EXPECT_EQ(out, sample_bytes(options.spec, kept[i])) << "sample " << i;
     for (const ColumnSpec& column : options.columns) {
       const Column& found = reader.columns().at(column.name);
@@ -148,10 +148,10 @@ TEST(RoundTrip, PackedFloatsAreTheValuesOfTheUnpackedShardBitForBit) {
         EXPECT_EQ(packed.header().spec, plain.header().spec);
         std::vector<std::byte> sample(static_cast<std::size_t>(options.spec.size_bytes()));
         for (std::uint64_t i = 0; i < 3; ++i) {
-          packed.read(i, sample);
+          packed.images().read(i, sample);
           EXPECT_EQ(sample, samples[static_cast<std::size_t>(i)]);
-          EXPECT_EQ(packed.checksum(i), plain.checksum(i));
-          EXPECT_LT(packed.frame(i).size(), options.spec.elements() + 32);
+          EXPECT_EQ(packed.images().checksum(i), plain.images().checksum(i));
+          EXPECT_LT(packed.images().frame(i).size(), options.spec.elements() + 32);
         }
       }
     }
@@ -174,7 +174,7 @@ TEST(RoundTrip, WideSamplesComeBackEqual) {
       verify_shard(reader);
       std::vector<std::byte> sample(static_cast<std::size_t>(options.spec.size_bytes()));
       for (std::uint64_t i = 0; i < 5; ++i) {
-        reader.read(i, sample);
+        reader.images().read(i, sample);
         EXPECT_EQ(sample, sample_bytes(options.spec, i));
       }
     }
@@ -215,9 +215,9 @@ TEST(RoundTrip, PackedFramesBeginAtMultiplesOf16) {
   write_shard(dir.path() / "s", options, 9);
   const ShardReader reader = ShardReader::open(dir.path() / "s");
   for (std::uint64_t i = 0; i < 9; ++i) {
-    EXPECT_EQ((reader.frame(i).data() - reader.mapping().data()) % 16, 0);
+    EXPECT_EQ((reader.images().frame(i).data() - reader.mapping().data()) % 16, 0);
     std::vector<std::byte> sample(static_cast<std::size_t>(options.spec.size_bytes()));
-    reader.codec().decode(reader.frame(i), sample);
+    reader.images().codec().decode(reader.images().frame(i), sample);
     EXPECT_EQ(sample, sample_bytes(options.spec, i));
   }
 }
@@ -298,7 +298,7 @@ TEST(RoundTrip, FrameOfCodecNoneIsTheRowInTheMapping) {
   const ShardWriterOptions options = small_options(DType::f16);
   write_shard(dir.path() / "a", options, 3);
   const ShardReader reader = ShardReader::open(dir.path() / "a");
-  const auto frame = reader.frame(2);
+  const auto frame = reader.images().frame(2);
   EXPECT_EQ(frame.data(),
             reader.mapping().data() + reader.header().images_begin + 2 * options.spec.size_bytes());
   EXPECT_TRUE(std::ranges::equal(frame, sample_bytes(options.spec, 2)));

@@ -45,7 +45,7 @@ class RegisteredShardsTest : public ::testing::Test {
     write_dataset(dir_.path(), shape);
     data_ = Dataset::open(dir_.path());
   }
-  const std::byte* images(std::uint32_t shard) const { return data_->shard(shard).frame(0).data(); }
+  const std::byte* images(std::uint32_t shard) const { return data_->shard(shard).images().frame(0).data(); }
   static bool comes(RegisteredShards& shards, std::uint32_t shard) {
     return comes_true([&] { return shards.try_use(shard); });
   }

@@ -75,7 +75,7 @@ class StagedTest : public ::testing::Test {
     for (std::uint64_t i = 0; i < kBatch; ++i) {
       const Dataset::Location at = data_->locate(n * kBatch + i);
       EXPECT_EQ(std::memcmp(slots_[n].images->data() + i * kSample,
-                            data_->shard(at.shard).frame(at.sample).data(), kSample),
+                            data_->shard(at.shard).images().frame(at.sample).data(), kSample),
                 0)
           << "batch " << n << ", sample " << i;
     }

@@ -9,6 +9,7 @@
 
 #include "base/digest/checksum.hpp"
 #include "expect_error.hpp"
+#include "format/codec/codecs.hpp"
 #include "loader_fixture.hpp"
 #include "slot/verdict.hpp"
 #include "transport/sample_io.hpp"
@@ -42,7 +43,8 @@ TEST_F(StoredFormTest, SamplesWithoutCodecGoAsTheyAre) {
   EXPECT_FALSE(form_->decoded_by_device());
   EXPECT_EQ(form_->transform_input(), data_->info().spec);
   EXPECT_EQ(form_->locate(*data_, {0, 1}).mapped, nullptr) << "found by the threads that copy it";
-  EXPECT_EQ(form_->checksum(data_->shard(0), data_->shard(0).frame(1)), data_->shard(0).checksum(1));
+  EXPECT_EQ(form_->checksum(data_->shard(0), data_->shard(0).images().frame(1)),
+            data_->shard(0).images().checksum(1));
 }
 
 TEST_F(StoredFormTest, ZstdFramesAreDecodedByTheHost) {
@@ -53,7 +55,7 @@ TEST_F(StoredFormTest, ZstdFramesAreDecodedByTheHost) {
   EXPECT_FALSE(form_->decoded_by_device());
   std::vector<std::byte> staged(sample_bytes());
   stage_row(*data_, *form_, {1, 0, {0, 1}, nullptr, sample_bytes()}, staged.data(), true);
-  EXPECT_EQ(xxh3(staged), data_->shard(0).checksum(1));
+  EXPECT_EQ(xxh3(staged), data_->shard(0).images().checksum(1));
 }
 
 TEST_F(StoredFormTest, PackedFramesGoToTheDeviceAsBytes) {
@@ -63,11 +65,11 @@ TEST_F(StoredFormTest, PackedFramesGoToTheDeviceAsBytes) {
   EXPECT_EQ(form_->transform_input().dtype, DType::u8);
   EXPECT_EQ(form_->transform_input().height, data_->info().spec.height);
   const StoredSample sample = form_->locate(*data_, {0, 1});
-  const std::span<const std::byte> frame = data_->shard(0).frame(1);
+  const std::span<const std::byte> frame = data_->shard(0).images().frame(1);
   EXPECT_EQ(sample.mapped, frame.data());
   EXPECT_EQ(sample.size_bytes, frame.size());
   EXPECT_LE(sample.size_bytes, form_->most_bytes_to_device());
-  EXPECT_EQ(form_->checksum(data_->shard(0), frame), data_->shard(0).checksum(1));
+  EXPECT_EQ(form_->checksum(data_->shard(0), frame), data_->shard(0).images().checksum(1));
   const std::vector<std::uint64_t> sizes{frame.size()};
   TransformWork work = plan_transform(data_->info(), {});
   std::byte scratch{};
@@ -80,6 +82,22 @@ TEST_F(StoredFormTest, PackedFramesGoToTheDeviceAsBytes) {
   EXPECT_EQ(form_->scratch_bytes({}, gpu), 0U);
   EXPECT_EQ(form_->scratch_bytes(resize, gpu), data_->info().spec.elements());
   EXPECT_EQ(form_->scratch_bytes(resize, device_->info()), 0U) << "it reads frames where they are";
+}
+
+TEST(StoredForms, EachCodecHasOne) {
+  for (const CodecRow& row : codecs()) {
+    DatasetInfo info;
+    info.spec = {DType::u8, Layout::nhwc, 3, 4, 5};
+    info.codec = {row.kind};
+    try {
+      const auto form = make_stored_form(info);
+      EXPECT_EQ(form->decoded_by_host() || form->decoded_by_device(), row.framed) << row.name;
+      EXPECT_EQ(decodes_frames(info), form->decoded_by_device()) << row.name;
+    } catch (const Error& error) {
+      ADD_FAILURE() << "codec " << row.name
+                    << " has no row in loader/src/codec/stored_form.cpp: " << error.what();
+    }
+  }
 }
 
 // The consumer asks when it wants the next batch, which may be after the feeder has taken the slot again.

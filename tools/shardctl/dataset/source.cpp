@@ -87,28 +87,19 @@ Source::Sample Source::locate(std::uint64_t index) const {
   return {shard(location.shard), location.sample};
 }
 
-void Source::check(const Sample& sample, std::span<const std::byte> bytes, std::uint64_t expected,
-                   const std::string& what) const {
+void Source::read(std::uint64_t index, std::span<std::byte> out, std::optional<std::size_t> field) const {
+  const Sample sample = locate(index);
+  const StoredImages& images = sample.reader.images(field);
+  images.read(sample.index, out);
   if (check_ == Check::none) return;
-  const std::uint64_t found = xxh3(bytes);
+  const std::uint64_t expected = images.checksum(sample.index);
+  const std::uint64_t found = xxh3(out);
   if (found == expected) return;
-  throw Error(ErrorCode::corrupt,
-              fmt::format("shard {}: sample {} ({}): {} the checksum {:016x}, the shard says {:016x}",
-                          quoted(sample.reader.path()), sample.index,
-                          quoted_key(sample.reader.key(sample.index)), what, found, expected));
-}
-
-void Source::read(std::uint64_t index, std::span<std::byte> out) const {
-  const Sample sample = locate(index);
-  sample.reader.read(sample.index, out);
-  check(sample, out, sample.reader.checksum(sample.index), "its bytes have");
-}
-
-void Source::read_field(std::size_t field, std::uint64_t index, std::span<std::byte> out) const {
-  const Sample sample = locate(index);
-  sample.reader.read_field(field, sample.index, out);
-  check(sample, out, sample.reader.field_checksum(field, sample.index),
-        fmt::format("its {} has", info().fields[field].name));
+  throw Error(
+      ErrorCode::corrupt,
+      fmt::format("shard {}: sample {} ({}): {} the checksum {:016x}, the shard says {:016x}",
+                  quoted(sample.reader.path()), sample.index, quoted_key(sample.reader.key(sample.index)),
+                  field ? fmt::format("its {} has", images.name()) : "its bytes have", found, expected));
 }
 
 }  // namespace shard::ctl

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,14 +56,11 @@ class Source {
   Sample locate(std::uint64_t index) const;
   // The sample's bytes (spec.size_bytes() of them). Errors: corrupt, also when the bytes do not have their
   // checksum; io; a file cut meanwhile is one of them.
-  void read(std::uint64_t index, std::span<std::byte> out) const;
-  // The same of a further image field, info().fields[field].
-  void read_field(std::size_t field, std::uint64_t index, std::span<std::byte> out) const;
+  // `field`: of a further image field, info().fields[*field].
+  void read(std::uint64_t index, std::span<std::byte> out, std::optional<std::size_t> field = {}) const;
 
  private:
   Source(Dataset data, Check check);
-  void check(const Sample& sample, std::span<const std::byte> bytes, std::uint64_t expected,
-             const std::string& what) const;
   Dataset data_;
   Check check_;
   std::vector<std::uint64_t> first_;                // of each shard: the index of its first sample

@@ -90,12 +90,12 @@ std::vector<std::uint8_t> Augmented::picture(const Source& source, std::uint64_t
                                              std::uint64_t epoch) const {
   TransformWork work = plan_;
   const Source::Sample at = source.locate(sample);
-  const bool packed = source.info().codec.kind == CodecSpec::Kind::packed;
+  const bool framed = decodes_frames(source.info());
   std::vector<std::byte> stored(static_cast<std::size_t>(work.stored.size_bytes()));
-  if (packed)
-    at.reader.read_frame(at.index, stored);
+  if (framed)
+    at.reader.images().read_frame(at.index, stored);
   else
-    at.reader.read(at.index, stored);
+    at.reader.images().read(at.index, stored);
   const std::byte* const bytes = stored.data();
   const std::uint64_t frame_bytes = stored.size();
   std::uint32_t broken = 0;
@@ -107,7 +107,7 @@ std::vector<std::uint8_t> Augmented::picture(const Source& source, std::uint64_t
   work.sources = {&bytes, 1};
   work.crops = {&crop, 1};
   work.target = reinterpret_cast<std::byte*>(delivered.data());
-  if (packed) {
+  if (framed) {
     work.frame_bytes = {&frame_bytes, 1};
     work.broken = &broken;
   }

@@ -161,7 +161,7 @@ SampleTargets Overlay::read(const Source& source, std::uint64_t index) const {
   SampleTargets targets;
   for (const std::size_t field : masks_) {
     targets.masks.emplace_back(fields_[field].spec.size_bytes());
-    source.read_field(field, index, targets.masks.back());
+    source.read(index, targets.masks.back(), field);
   }
   const Source::Sample sample = source.locate(index);
   if (!boxes_.empty()) targets.boxes = values_of<float>(column_of(sample, boxes_));
@@ -218,7 +218,7 @@ void Overlay::draw_picture(const Source& source, std::uint64_t index, std::size_
                            std::span<std::uint8_t> rgb) const {
   const FieldSpec& field = fields_[images_[picture]];
   std::vector<std::byte> sample(field.spec.size_bytes());
-  source.read_field(images_[picture], index, sample);
+  source.read(index, sample, images_[picture]);
   if (field.spec.channels == 1)
     draw_range(field.spec, sample, rgb);
   else

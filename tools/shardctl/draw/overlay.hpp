@@ -53,7 +53,7 @@ class Overlay {
   // Keypoints of an object.
   std::size_t points() const noexcept { return points_; }
 
-  // Errors: those of Source::read_field() and ShardReader::read_column().
+  // Errors: those of Source::read() and ShardReader::read_column().
   SampleTargets read(const Source& source, std::uint64_t index) const;
   // Over `rgb`, u8 [row, column, 3] of a sample.
   void draw(const SampleTargets& targets, std::span<std::uint8_t> rgb) const;

@@ -70,7 +70,7 @@ SetList::Place SetList::place(std::uint64_t sample) const {
 std::uint64_t SetList::digest(std::uint64_t sample) const {
   const Place at = place(sample);
   const Source::Sample found = sources_[at.set].locate(at.index);
-  return found.reader.checksum(found.index);
+  return found.reader.images().checksum(found.index);
 }
 
 std::string SetList::key(std::uint64_t sample) const {

@@ -93,7 +93,7 @@ Estimate estimate(const Options& given, const Hooks& hooks) {
   const Codec codec(options.codec, spec, options.preprocess.normalization);
   std::optional<Codec> packer;
   if (!options.preprocess.wide())
-    packer.emplace(CodecSpec{CodecSpec::Kind::packed, 0}, spec, options.preprocess.normalization);
+    packer.emplace(CodecSpec{CodecSpec::Kind::packed}, spec, options.preprocess.normalization);
 
   const Stopwatch watch;
   double seconds = 0;

@@ -118,10 +118,8 @@ DType mask_dtype(const FurtherImages& from, DType of_file) {
 
 CodecSpec codec_of(const FurtherImages& from, const SampleSpec& spec, const CodecSpec& of_images) {
   if (from.codec) return *from.codec;
-  const bool packs = spec.dtype != DType::u16 && spec.channels <= 4;
-  const CodecSpec zstd{CodecSpec::Kind::zstd, 3};
-  if (from.role == FieldRole::mask) return packs ? CodecSpec{CodecSpec::Kind::packed, 3} : zstd;
-  return of_images.kind == CodecSpec::Kind::packed && !packs ? zstd : of_images;
+  const CodecSpec wanted = from.role == FieldRole::mask ? CodecSpec{CodecSpec::Kind::packed} : of_images;
+  return wanted.can_hold(spec) ? wanted : CodecSpec{CodecSpec::Kind::zstd};
 }
 
 // `codec`: of the images.

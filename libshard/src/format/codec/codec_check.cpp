@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <string>
 
+#include "format/codec/codecs.hpp"
 #include "shard/error.hpp"
-#include "shard/packed_format.hpp"
 
 namespace shard {
 
@@ -39,12 +39,15 @@ void check_normalization(const Normalization& normalization, const SampleSpec& s
 }
 
 void check_codec(const CodecSpec& codec, const SampleSpec& spec) {
-  if (codec.kind != CodecSpec::Kind::packed) return;
-  if (spec.dtype == DType::u16 || spec.channels > packed::kMaxChannels || spec.is_tensor())
-    refuse(fmt::format(
-        "codec packed holds images of 8 bits and up to {} channels, not {} {} with {} channels: use "
-        "zstd or none",
-        packed::kMaxChannels, to_string(spec.dtype), to_string(spec.layout), spec.channels));
+  codec_spec_from_string(to_string(codec));  // throws if the level is not valid
+  const CodecRow& row = codec_row(codec.kind);
+  if (row.can_hold(spec)) return;
+  std::string others;
+  for (const CodecRow& other : codecs())
+    if (other.can_hold(spec))
+      others = fmt::format("{}{}{}", other.name, others.empty() ? "" : " or ", others);
+  refuse(fmt::format("codec {} holds {}, not {} {} with {} channels: use {}", row.name, row.held,
+                     to_string(spec.dtype), to_string(spec.layout), spec.channels, others));
 }
 
 }  // namespace shard

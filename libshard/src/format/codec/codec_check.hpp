@@ -6,7 +6,7 @@
 namespace shard {
 
 void check_normalization(const Normalization& normalization, const SampleSpec& spec);
-// Codec packed holds bytes of up to four channels.
+// Whether the level is valid, and the codec can hold the samples.
 void check_codec(const CodecSpec& codec, const SampleSpec& spec);
 
 }  // namespace shard

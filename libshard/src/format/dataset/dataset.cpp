@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include "base/digest/checksum.hpp"
@@ -13,9 +11,6 @@
 #include "format/dataset/dataset_part.hpp"
 #include "format/dataset/dataset_view.hpp"
 #include "format/dataset/selection_file.hpp"
-#include "remote/cache/shard_cache.hpp"
-#include "remote/cache/transit_area.hpp"
-#include "remote/http/http_client.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
@@ -96,12 +91,12 @@ Dataset::Location Dataset::locate(std::uint64_t index) const {
 
 void Dataset::read(std::uint64_t index, std::span<std::byte> out) const {
   const Location at = locate(index);
-  shard(at.shard).read(at.sample, out);
+  shard(at.shard).images().read(at.sample, out);
 }
 
 void Dataset::read_field(std::size_t field, std::uint64_t index, std::span<std::byte> out) const {
   const Location at = locate(index);
-  shard(at.shard).read_field(field, at.sample, out);
+  shard(at.shard).images(field).read(at.sample, out);
 }
 
 std::int64_t Dataset::label(std::uint64_t index) const {
@@ -152,69 +147,6 @@ const ShardReader& Dataset::shard(std::uint32_t index) const {
 bool Dataset::is_remote() const noexcept {
   return std::any_of(impl_->shards.begin(), impl_->shards.end(),
                      [](const ViewShard& shard) { return shard.part->is_remote(); });
-}
-
-Dataset Dataset::with_storage(const Storage& storage) const {
-  const auto cache =
-      storage.cache.empty()
-          ? nullptr
-          : std::make_shared<const ShardCache>(storage.cache, storage.cache_bytes, storage.cache_spare_bytes);
-  const auto transit = storage.transit.empty()
-                           ? nullptr
-                           : std::make_shared<const TransitArea>(storage.transit, storage.transit_shared);
-  std::map<const DatasetPart*, std::shared_ptr<const DatasetPart>> parts;
-  for (const ViewShard& shard : impl_->shards) parts.try_emplace(shard.part.get(), shard.part);
-  const bool as_files = cache && std::all_of(parts.begin(), parts.end(), [&](const auto& part) {
-                          return !part.first->is_remote() || part.first->is_in(*cache);
-                        });
-  for (auto& [there, part] : parts)
-    if (there->is_remote()) part = there->with_storage(cache, transit, as_files);
-  std::vector<ViewShard> shards = impl_->shards;
-  for (ViewShard& shard : shards) shard.part = parts[shard.part.get()];
-  auto impl = std::make_shared<Impl>(std::move(shards), impl_->info, impl_->path);
-  impl->add_cuts(impl_->cuts);
-  return Dataset(std::move(impl));
-}
-
-std::string Dataset::storage_problem() const {
-  const DatasetPart* last = nullptr;
-  for (const ViewShard& shard : impl_->shards) {
-    if (shard.part.get() == last) continue;
-    last = shard.part.get();
-    if (std::string problem = last->storage_problem(); !problem.empty()) return problem;
-  }
-  return {};
-}
-
-bool Dataset::bring(std::uint32_t index, const std::stop_token& stop) const {
-  static_cast<void>(shard(index));  // checks the index
-  return impl_->shards[index].part->bring(impl_->shards[index].index, stop);
-}
-
-bool Dataset::pass(std::uint32_t index, const std::stop_token& stop) const {
-  static_cast<void>(shard(index));
-  return impl_->shards[index].part->pass(impl_->shards[index].index, stop);
-}
-
-void Dataset::leave(std::uint32_t index) const {
-  impl_->shards[index].part->leave(impl_->shards[index].index);
-}
-
-Dataset::RemoteStats Dataset::remote_stats() const {
-  std::set<const HttpClient*> clients;
-  const DatasetPart* last = nullptr;
-  for (const ViewShard& shard : impl_->shards) {
-    if (shard.part.get() == last) continue;
-    last = shard.part.get();
-    if (const HttpClient* const client = last->client()) clients.insert(client);
-  }
-  RemoteStats stats;
-  for (const HttpClient* const client : clients) {
-    stats.bytes += client->stats().bytes;
-    stats.requests += client->stats().requests;
-    stats.retries += client->stats().retries;
-  }
-  return stats;
 }
 
 const ShardReader* Dataset::opened(std::uint32_t index) const noexcept {

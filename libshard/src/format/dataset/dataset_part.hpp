@@ -51,10 +51,10 @@ class DatasetPart {
                                                   bool as_files) const;
   // The cache's, ShardCache::problem().
   std::string storage_problem() const;
-  // See Dataset.
-  bool bring(std::uint32_t index, const std::stop_token& stop) const;
-  bool pass(std::uint32_t index, const std::stop_token& stop) const;
-  void leave(std::uint32_t index) const;
+  // See ShardStore.
+  bool fetch_to_cache(std::uint32_t index, const std::stop_token& stop) const;
+  bool fetch_to_transit(std::uint32_t index, const std::stop_token& stop) const;
+  void evict(std::uint32_t index) const;
 
   // The path or address of a shard.
   std::filesystem::path path_of(const ShardSummary& shard) const;
@@ -80,8 +80,8 @@ class DatasetPart {
   void check_match(const ShardReader& reader, const ShardSummary& expected) const;
   ShardReader open_reader(const ShardSummary& shard) const;
 
-  // A shard in transit. A data set may have this part twice, so the same shard may be in use twice.
-  struct Passing {
+  // A data set may have this part twice, so the same shard may be in use twice.
+  struct InTransit {
     std::uint32_t users = 0;
     TransitArea::File file{};
   };
@@ -92,7 +92,7 @@ class DatasetPart {
   std::shared_ptr<const ShardCache> cache_;     // null: none
   std::shared_ptr<const TransitArea> transit_;  // null: none
   mutable ShardTurns turns_;
-  mutable std::vector<Passing> passing_;  // of each shard, by whoever has its turn
+  mutable std::vector<InTransit> in_transit_;  // of each shard, by whoever has its turn
   bool as_files_ = false;
   std::shared_ptr<const UniqueFd> handle_;  // of the folder: shards are looked up from it
   DatasetInfo info_;

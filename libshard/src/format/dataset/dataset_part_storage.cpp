@@ -59,7 +59,7 @@ std::shared_ptr<const DatasetPart> DatasetPart::with_storage(std::shared_ptr<con
   part->cache_ = std::move(cache);
   part->transit_ = std::move(transit);
   part->readers_ = std::vector<std::atomic<const ShardReader*>>(info_.shards.size());
-  part->passing_ = std::vector<Passing>(info_.shards.size());
+  part->in_transit_ = std::vector<InTransit>(info_.shards.size());
   part->as_files_ = as_files;
   return part;
 }
@@ -127,12 +127,12 @@ void DatasetPart::fetch(const ShardReader& reader, const ShardSummary& shard, in
   }
 }
 
-bool DatasetPart::bring(std::uint32_t index, const std::stop_token& stop) const {
+bool DatasetPart::fetch_to_cache(std::uint32_t index, const std::stop_token& stop) const {
   const ShardReader& reader = shard(index);
   if (!reader.is_remote()) return true;
   if (!cache_) return false;
   const ShardTurns::Turn turn = turns_.wait(index, stop);
-  if (passing_[index].users > 0) return false;  // what is in transit does not stay
+  if (in_transit_[index].users > 0) return false;  // what is in transit does not stay
   if (reader.has_samples()) return true;
   const ShardSummary& summary = info_.shards[index];
   const auto prove = [&](int fd) {
@@ -147,14 +147,14 @@ bool DatasetPart::bring(std::uint32_t index, const std::stop_token& stop) const 
   return true;
 }
 
-bool DatasetPart::pass(std::uint32_t index, const std::stop_token& stop) const {
+bool DatasetPart::fetch_to_transit(std::uint32_t index, const std::stop_token& stop) const {
   const ShardReader& reader = shard(index);
   if (!reader.is_remote()) return true;
   if (!transit_) return reader.has_samples();
   const ShardTurns::Turn turn = turns_.wait(index, stop);
-  Passing& passing = passing_[index];
-  if (passing.users > 0) {
-    ++passing.users;
+  InTransit& held = in_transit_[index];
+  if (held.users > 0) {
+    ++held.users;
     return true;
   }
   if (reader.has_samples()) return true;
@@ -167,7 +167,7 @@ bool DatasetPart::pass(std::uint32_t index, const std::stop_token& stop) const {
     if (reader.has_head(file->fd.get())) {
       using enum ShardReader::CopyState;
       reader.adopt(file->fd.get(), file->shared ? doubtful : proven);
-      passing = {1, std::move(*file)};
+      held = {1, std::move(*file)};
       return true;
     }
   } catch (...) {
@@ -178,13 +178,13 @@ bool DatasetPart::pass(std::uint32_t index, const std::stop_token& stop) const {
   return false;
 }
 
-void DatasetPart::leave(std::uint32_t index) const {
+void DatasetPart::evict(std::uint32_t index) const {
   if (!transit_) return;
   const ShardTurns::Turn turn = turns_.wait(index, {});
-  Passing& passing = passing_[index];
-  if (passing.users == 0 || --passing.users > 0) return;
+  InTransit& held = in_transit_[index];
+  if (held.users == 0 || --held.users > 0) return;
   shard(index).abandon();
-  transit_->give_back(entry_of(*remote_, info_.shards[index]).name, std::move(passing.file));
+  transit_->give_back(entry_of(*remote_, info_.shards[index]).name, std::move(held.file));
 }
 
 }  // namespace shard

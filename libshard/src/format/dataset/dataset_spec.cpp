@@ -1,7 +1,6 @@
 #include "shard/dataset_spec.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -11,9 +10,6 @@
 
 namespace shard {
 namespace {
-
-constexpr int kMinZstdLevel = 1;
-constexpr int kMaxZstdLevel = 19;
 
 [[noreturn]] void refuse_spec(const std::string& why) { throw Error(ErrorCode::invalid_argument, why); }
 
@@ -187,32 +183,6 @@ SampleSpec spec_of_shape(DType dtype, Layout layout, std::span<const std::uint64
   SampleSpec spec{dtype, layout, axis(nchw ? 0 : 2), axis(nchw ? 1 : 0), axis(nchw ? 2 : 1)};
   spec.check();
   return spec;
-}
-
-std::string to_string(const CodecSpec& codec) {
-  if (codec.kind == CodecSpec::Kind::none) return "none";
-  if (codec.kind == CodecSpec::Kind::packed) return "packed";
-  return fmt::format("zstd:{}", codec.level);
-}
-
-CodecSpec codec_spec_from_string(const std::string& s) {
-  if (s == "none") return {CodecSpec::Kind::none, CodecSpec{}.level};
-  if (s == "packed") return {CodecSpec::Kind::packed, CodecSpec{}.level};
-  if (s == "zstd") return {CodecSpec::Kind::zstd, CodecSpec{}.level};
-  if (s.starts_with("zstd:")) {
-    int level = 0;
-    const char* const first = s.data() + 5;
-    const char* const last = s.data() + s.size();
-    const auto [end, status] = std::from_chars(first, last, level);
-    if (status == std::errc{} && end == last && level >= kMinZstdLevel && level <= kMaxZstdLevel) {
-      return {CodecSpec::Kind::zstd, level};
-    }
-  }
-  throw Error(
-      ErrorCode::invalid_argument,
-      fmt::format(
-          "codec \"{}\" is not known: use none, packed, zstd or zstd:LEVEL with a level from {} to {}", s,
-          kMinZstdLevel, kMaxZstdLevel));
 }
 
 }  // namespace shard

@@ -62,13 +62,13 @@ std::vector<TensorInfo> small_tensors(const ShardWriterOptions& options, std::ui
   if (labels_first) add_column(0);
   add("checksums", DType::u64, {samples});
   add("key_offsets", DType::u64, {samples + 1});
-  if (options.codec.kind != CodecSpec::Kind::none) {
+  if (options.codec.framed()) {
     add("frame_offsets", DType::u64, {samples + 1});
     add("frame_checksums", DType::u64, {samples});
   }
   for (const FieldSpec& field : options.fields) {
     add(field_tensor(field, "checksums"), DType::u64, {samples});
-    if (field.codec.kind == CodecSpec::Kind::none) continue;
+    if (!field.codec.framed()) continue;
     add(field_tensor(field, "frame_offsets"), DType::u64, {samples + 1});
     add(field_tensor(field, "frame_checksums"), DType::u64, {samples});
   }
@@ -93,7 +93,7 @@ std::vector<TensorInfo> small_tensors(const ShardWriterOptions& options, std::ui
 // The rows or frames of the main image, or of a further field.
 TensorInfo image_tensor(std::string name, const SampleSpec& spec, const CodecSpec& codec,
                         std::uint64_t samples, std::uint64_t bytes) {
-  if (codec.kind != CodecSpec::Kind::none) return {std::move(name), DType::u8, {bytes}, 0, bytes};
+  if (codec.framed()) return {std::move(name), DType::u8, {bytes}, 0, bytes};
   TensorInfo images{std::move(name), spec.dtype, {samples}, 0, bytes};
   for (const std::uint32_t axis : spec.shape()) images.shape.push_back(axis);
   return images;
@@ -111,9 +111,8 @@ std::vector<TensorInfo> image_tensors(const ShardWriterOptions& options, std::ui
     const std::uint64_t padding = round_up(field_bytes[i], kImagesAlignment) - field_bytes[i];
     tensors.push_back({field_tensor(field, "padding"), DType::u8, {padding}, 0, padding});
   }
-  const bool frames = options.codec.kind != CodecSpec::Kind::none;
-  tensors.push_back(
-      image_tensor(frames ? "image_frames" : "images", options.spec, options.codec, samples, images_bytes));
+  tensors.push_back(image_tensor(options.codec.framed() ? "image_frames" : "images", options.spec,
+                                 options.codec, samples, images_bytes));
   return tensors;
 }
 

@@ -37,7 +37,7 @@ void move_range(PlaceInFile from, PlaceInFile to, std::uint64_t size, std::vecto
 SampleStore::SampleStore(const CodecSpec& codec, const SampleSpec& spec, const Normalization& normalization,
                          std::uint64_t planned)
     : codec_(codec, spec, normalization),
-      framed_(codec.kind != CodecSpec::Kind::none),
+      framed_(codec.framed()),
       row_bytes_(spec.size_bytes()),
       planned_(planned) {}
 

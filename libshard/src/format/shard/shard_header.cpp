@@ -189,14 +189,14 @@ std::set<std::string> set_fields(ShardHeader& header) {
     };
     const TensorInfo& images = header.container.tensors[static_cast<std::size_t>(position(field))];
     belongs(field_tensor(field, "checksums"), DType::u64, {n});
-    if (field.codec.kind == CodecSpec::Kind::none) {
-      std::vector<std::uint64_t> shape{n};
-      for (const std::uint32_t axis : field.spec.shape()) shape.push_back(axis);
-      belongs(images.name, field.spec.dtype, shape);
-    } else {
+    if (field.codec.framed()) {
       belongs(images.name, DType::u8, {images.size_bytes()});
       belongs(field_tensor(field, "frame_offsets"), DType::u64, {n + 1});
       belongs(field_tensor(field, "frame_checksums"), DType::u64, {n});
+    } else {
+      std::vector<std::uint64_t> shape{n};
+      for (const std::uint32_t axis : field.spec.shape()) shape.push_back(axis);
+      belongs(images.name, field.spec.dtype, shape);
     }
     const std::uint64_t begin = header.container.data_begin + images.begin;
     const std::uint64_t end = begin + images.size_bytes();
@@ -272,7 +272,7 @@ void check_tensors(ShardHeader& header) {
   if (keys == nullptr) corrupt("tensor \"keys\" is missing");
   require(header, "keys", DType::u8, {keys->size_bytes()});
 
-  const bool frames = header.codec.kind != CodecSpec::Kind::none;
+  const bool frames = header.codec.framed();
   const std::string_view images = frames ? "image_frames" : "images";
   const TensorInfo& last = header.container.tensors.back();  // not empty: checksums is there
   if (last.name != images)

@@ -16,7 +16,6 @@
 #include "base/text/utf8.hpp"
 #include "format/codec/codec_check.hpp"
 #include "shard/error.hpp"
-#include "shard/packed_format.hpp"
 
 namespace shard {
 namespace {
@@ -168,8 +167,6 @@ void check_writer_options(const ShardWriterOptions& options) {
   check_provenance(options.provenance);
   check_columns(options.columns);
   check_fields(options.fields, options.columns);
-  if (codec_spec_from_string(to_string(options.codec)).kind != options.codec.kind)
-    refuse("codec is not known");
   if (!from_hex(options.fingerprint)) {
     refuse(
         fmt::format("fingerprint {} must be 16 lower-case hexadecimal digits", quoted(options.fingerprint)));
@@ -196,7 +193,7 @@ std::string field_tensor(const FieldSpec& field, std::string_view part) {
 }
 
 std::string field_images(const FieldSpec& field) {
-  return field.codec.kind == CodecSpec::Kind::none ? field.name : field_tensor(field, "frames");
+  return field.codec.framed() ? field_tensor(field, "frames") : field.name;
 }
 
 }  // namespace shard

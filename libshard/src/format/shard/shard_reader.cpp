@@ -26,7 +26,6 @@ ShardReader::~ShardReader() = default;
 
 const std::filesystem::path& ShardReader::path() const noexcept { return impl_->path; }
 const ShardHeader& ShardReader::header() const noexcept { return impl_->header; }
-const Codec& ShardReader::codec() const noexcept { return impl_->stored.front().codec; }
 std::uint64_t ShardReader::size() const noexcept { return impl_->header.samples; }
 std::uint64_t ShardReader::file_size_bytes() const noexcept { return impl_->identity.size_bytes; }
 const FileIdentity& ShardReader::identity() const noexcept { return impl_->identity; }
@@ -59,11 +58,6 @@ std::string ShardReader::key(std::uint64_t sample) const {
   return impl_->key(sample);
 }
 
-std::uint64_t ShardReader::checksum(std::uint64_t sample) const {
-  impl_->check_index(sample);
-  return impl_->load_at(impl_->stored.front().checksums, sample);
-}
-
 void ShardReader::read_rows(const Column& column, std::uint64_t first, std::span<std::byte> out) const {
   if (column.kind != ColumnKind::fixed)
     throw Error(ErrorCode::unsupported,
@@ -93,37 +87,18 @@ std::int64_t ShardReader::label(std::uint64_t sample) const {
 
 std::uint64_t ShardReader::stored_bytes(std::uint64_t sample) const {
   std::uint64_t bytes = 0;
-  for (const StoredImages& images : impl_->stored) bytes += impl_->stored_range(images, sample).second;
+  for (const StoredImages& field : impl_->images) bytes += field.frame_bytes(sample);
   return bytes;
 }
 
-std::span<const std::byte> ShardReader::frame(std::uint64_t sample) const {
-  impl_->require_local();
-  const auto [begin, size] = impl_->stored_range(impl_->stored.front(), sample);
-  return impl_->mapped(begin, size);
+const StoredImages& ShardReader::images(std::optional<std::size_t> field) const {
+  if (!field) return impl_->images.front();
+  if (*field < header().fields.size()) return impl_->images[*field + 1];
+  throw Error(ErrorCode::invalid_argument, fmt::format("image field {} of shard {}: it has {} further ones",
+                                                       *field, quoted(path()), header().fields.size()));
 }
 
-void ShardReader::read_frame(std::uint64_t sample, std::vector<std::byte>& out) const {
-  impl_->read_frame(impl_->stored.front(), sample, out);
-}
-
-std::uint64_t ShardReader::frame_bytes(std::uint64_t sample) const {
-  return impl_->stored_range(impl_->stored.front(), sample).second;
-}
-
-void ShardReader::read_frame(std::uint64_t sample, std::span<std::byte> out) const {
-  impl_->read_frame(impl_->stored.front(), sample, out);
-}
-
-std::uint64_t ShardReader::field_frame_bytes(std::size_t field, std::uint64_t sample) const {
-  return impl_->stored_range(impl_->field(field), sample).second;
-}
-
-void ShardReader::read_field_frame(std::size_t field, std::uint64_t sample, std::span<std::byte> out) const {
-  impl_->read_frame(impl_->field(field), sample, out);
-}
-
-std::uint64_t ShardReader::stored_samples() const noexcept { return impl_->stored.size() * size(); }
+std::uint64_t ShardReader::stored_samples() const noexcept { return impl_->images.size() * size(); }
 StoredSampleRange ShardReader::stored_sample(std::uint64_t number) const {
   return impl_->stored_sample(number);
 }
@@ -158,33 +133,6 @@ void ShardReader::abandon() const {
   impl_->copied.store(CopyState::none, std::memory_order_release);
   ++impl_->abandoned;
   impl_->mapping->clear(impl_->samples_begin());
-}
-
-void ShardReader::read(std::uint64_t sample, std::span<std::byte> out) const {
-  impl_->read(impl_->stored.front(), sample, out);
-}
-
-std::uint64_t ShardReader::field_checksum(std::size_t field, std::uint64_t sample) const {
-  const StoredImages& images = impl_->field(field);
-  impl_->check_index(sample);
-  return impl_->load_at(images.checksums, sample);
-}
-
-std::span<const std::byte> ShardReader::field_frame(std::size_t field, std::uint64_t sample) const {
-  impl_->require_local();
-  const auto [begin, size] = impl_->stored_range(impl_->field(field), sample);
-  return impl_->mapped(begin, size);
-}
-
-void ShardReader::read_field_frame(std::size_t field, std::uint64_t sample,
-                                   std::vector<std::byte>& out) const {
-  impl_->read_frame(impl_->field(field), sample, out);
-}
-
-const Codec& ShardReader::field_codec(std::size_t field) const { return impl_->field(field).codec; }
-
-void ShardReader::read_field(std::size_t field, std::uint64_t sample, std::span<std::byte> out) const {
-  impl_->read(impl_->field(field), sample, out);
 }
 
 std::size_t ShardReader::field_index(std::string_view name) const {
@@ -235,8 +183,8 @@ void ShardReader::verify_head() const {
 
 void ShardReader::verify_sample(std::uint64_t sample, std::vector<std::byte>& scratch) const {
   impl_->check_index(sample);
-  for (auto images = impl_->stored.rbegin(); images != impl_->stored.rend(); ++images)
-    impl_->verify(*images, sample, scratch);
+  for (auto field = impl_->images.rbegin(); field != impl_->images.rend(); ++field)
+    field->verify(sample, scratch);
 }
 
 }  // namespace shard

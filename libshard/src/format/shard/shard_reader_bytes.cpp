@@ -30,19 +30,19 @@ bool ShardReader::Impl::has_head(int file) const {
 }
 
 StoredSampleRange ShardReader::Impl::stored_sample(std::uint64_t number) const {
-  const StoredImages& images = in_order(static_cast<std::size_t>(number / header.samples));
+  const StoredImages& field = in_order(static_cast<std::size_t>(number / header.samples));
   const std::uint64_t sample = number % header.samples;
-  const auto [begin, size] = stored_range(images, sample);
-  return {begin, size, load_at(images.framed() ? images.frame_checksums : images.checksums, sample)};
+  const FileRange range = field.range_of(sample);
+  return {range.begin, range.size_bytes, field.stored_digest(sample)};
 }
 
 std::uint64_t ShardReader::Impl::first_stored_from(std::uint64_t offset) const {
   std::uint64_t first = 0;
-  std::uint64_t last = stored.size() * header.samples;
+  std::uint64_t last = images.size() * header.samples;
   while (first < last) {
     const std::uint64_t middle = first + (last - first) / 2;
-    const StoredImages& images = in_order(static_cast<std::size_t>(middle / header.samples));
-    if (stored_range(images, middle % header.samples).first < offset)
+    const StoredImages& field = in_order(static_cast<std::size_t>(middle / header.samples));
+    if (field.range_of(middle % header.samples).begin < offset)
       first = middle + 1;
     else
       last = middle;
@@ -62,7 +62,7 @@ std::vector<FileRange> ShardReader::Impl::damaged_ranges(
     if (std::any_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte != std::byte{0}; }))
       damaged.push_back({header.container.data_begin + padding.begin, padding.size_bytes()});
   }
-  for (std::uint64_t number = 0; number < stored.size() * header.samples; ++number) {
+  for (std::uint64_t number = 0; number < images.size() * header.samples; ++number) {
     if (proven && proven(number)) continue;
     const StoredSampleRange sample = stored_sample(number);
     bytes.resize(static_cast<std::size_t>(sample.size_bytes));
@@ -133,28 +133,6 @@ bool ShardReader::Impl::load_copy(std::span<std::byte> out, std::uint64_t begin,
   return (same && copied.load(std::memory_order_acquire) == CopyState::proven) || xxh3(out) == digest;
 }
 
-// From a server, bytes count if they match their digest.
-void ShardReader::Impl::load_stored(const StoredImages& images, std::uint64_t sample, std::uint64_t begin,
-                                    std::span<std::byte> out) const {
-  if (!remote) {
-    copy(out, mapped(begin, out.size()));
-    return check_unchanged();  // the rest of the page at which a file was cut reads as zeros
-  }
-  const std::uint64_t stated = load_at(images.framed() ? images.frame_checksums : images.checksums, sample);
-  if (load_copy(out, begin, stated)) return;
-  for (int attempt = 1;; ++attempt) {
-    remote->read_ahead(begin, out, images.end);
-    const std::uint64_t found = xxh3(out);
-    if (found == stated) return;
-    remote->forget_ahead();
-    if (attempt == kRemoteAttempts)
-      corrupt_sample(
-          sample, fmt::format("{}its stored bytes have the XXH3-64 {}, not {}, in {} answers of the server: "
-                              "they are damaged there; upload the shard again",
-                              images.place(), to_hex(found), to_hex(stated), attempt));
-  }
-}
-
 std::pair<std::uint64_t, std::uint64_t> ShardReader::Impl::offsets_at(const char* name, std::uint64_t table,
                                                                       std::uint64_t i,
                                                                       std::uint64_t end) const {
@@ -177,81 +155,6 @@ std::string ShardReader::Impl::key(std::uint64_t sample) const {
   std::string text(static_cast<std::size_t>(end - begin), '\0');
   copy(std::as_writable_bytes(std::span(text)), mapped(keys + begin, end - begin));
   return text;
-}
-
-std::pair<std::uint64_t, std::uint64_t> ShardReader::Impl::stored_range(const StoredImages& images,
-                                                                        std::uint64_t sample) const {
-  check_index(sample);
-  if (!images.framed()) {
-    const std::uint64_t row = images.spec.size_bytes();
-    return {images.begin + sample * row, row};
-  }
-  const auto [begin, end] =
-      offsets_at(images.offsets_name.c_str(), images.frame_offsets, sample, images.end - images.begin);
-  return {images.begin + begin, end - begin};
-}
-
-void ShardReader::Impl::load(const StoredImages& images, std::uint64_t sample, std::span<std::byte> out,
-                             bool check_frame) const {
-  const auto [begin, size] = stored_range(images, sample);
-  if (!images.framed()) return load_stored(images, sample, begin, out);
-  thread_local std::vector<std::byte> frame;
-  frame.resize(static_cast<std::size_t>(size));
-  load_stored(images, sample, begin, frame);
-  if (check_frame) {
-    const std::uint64_t found = xxh3(frame);
-    const std::uint64_t stated = load_at(images.frame_checksums, sample);
-    if (found != stated) {
-      corrupt_sample(sample,
-                     fmt::format("{}its stored frame has the XXH3-64 {}, not {}: the bytes have changed",
-                                 images.place(), to_hex(found), to_hex(stated)));
-    }
-  }
-  try {
-    images.codec.decode(frame, out);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::corrupt) throw;
-    corrupt_sample(sample, images.place() + error.what());
-  }
-}
-
-void ShardReader::Impl::read(const StoredImages& images, std::uint64_t sample,
-                             std::span<std::byte> out) const {
-  check_index(sample);
-  if (out.size() != images.spec.size_bytes()) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("a buffer of {} bytes for {}sample {} of shard {}: a sample has {}", out.size(),
-                            images.place(), sample, quoted(path), images.spec.size_bytes()));
-  }
-  load(images, sample, out, false);
-}
-
-void ShardReader::Impl::read_frame(const StoredImages& images, std::uint64_t sample,
-                                   std::vector<std::byte>& out) const {
-  const auto [begin, size] = stored_range(images, sample);
-  out.resize(static_cast<std::size_t>(size));
-  load_stored(images, sample, begin, out);
-}
-
-void ShardReader::Impl::read_frame(const StoredImages& images, std::uint64_t sample,
-                                   std::span<std::byte> out) const {
-  const auto [begin, size] = stored_range(images, sample);
-  if (out.size() != size)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("a buffer of {} bytes for the frame of {}sample {} of shard {}: it has {}",
-                            out.size(), images.place(), sample, quoted(path), size));
-  load_stored(images, sample, begin, out);
-}
-
-void ShardReader::Impl::verify(const StoredImages& images, std::uint64_t sample,
-                               std::vector<std::byte>& scratch) const {
-  scratch.resize(static_cast<std::size_t>(images.spec.size_bytes()));
-  load(images, sample, scratch, true);
-  const std::uint64_t found = xxh3(scratch);
-  const std::uint64_t stated = load_at(images.checksums, sample);
-  if (found == stated) return;
-  corrupt_sample(sample, fmt::format("{}its XXH3-64 is {}, not {}: the bytes have changed", images.place(),
-                                     to_hex(found), to_hex(stated)));
 }
 
 }  // namespace shard

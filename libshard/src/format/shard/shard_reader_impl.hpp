@@ -1,5 +1,6 @@
 // What a ShardReader holds. Private to shard_reader_open.cpp (opening and checking a file),
-// shard_reader_bytes.cpp (reading from it) and shard_reader.cpp (the class).
+// shard_reader_bytes.cpp (reading from it), stored_images.cpp (images of a field) and shard_reader.cpp (the
+// class).
 #pragma once
 
 #include <fcntl.h>
@@ -30,26 +31,6 @@
 namespace shard {
 
 inline constexpr int kRemoteAttempts = 3;  // to get bytes that match their digest
-
-// Where the images of one field are: the main one, or a further one. Offsets in the file.
-struct StoredImages {
-  std::string name;  // of the field; empty: the main one
-  SampleSpec spec;
-  CodecSpec::Kind kind = CodecSpec::Kind::none;
-  Codec codec;
-  std::uint64_t begin = 0, end = 0;
-  std::uint64_t checksums = 0, frame_offsets = 0, frame_checksums = 0;
-  std::string offsets_name{};  // of the tensor
-
-  bool framed() const noexcept { return kind != CodecSpec::Kind::none; }
-  std::string tensor(std::string_view part) const {
-    return name.empty() ? std::string(part) : name + '.' + std::string(part);
-  }
-  // For messages: "field "mask": ".
-  std::string place() const {
-    return name.empty() ? std::string() : fmt::format("field {}: ", quoted_excerpt(name));
-  }
-};
 
 // A copy of a shard that others could write to, as it was when it was proven. A write changes its times.
 struct NamedCopy {
@@ -82,7 +63,7 @@ struct ShardReader::Impl {
   std::optional<NamedCopy> named_copy;                     // written before `copied` is
   ShardHeader header;
   // The main images, then those of header.fields.
-  std::vector<StoredImages> stored;
+  std::vector<StoredImages> images;
   std::map<std::string, Column> columns;
   // Offsets in the file.
   std::uint64_t keys = 0, key_offsets = 0;
@@ -127,7 +108,7 @@ struct ShardReader::Impl {
   bool has_head(int file) const;
   std::vector<FileRange> damaged_ranges(int file, const std::function<bool(std::uint64_t)>& proven) const;
   // In the order of the file, further fields come before the main images.
-  const StoredImages& in_order(std::size_t set) const { return stored[(set + 1) % stored.size()]; }
+  const StoredImages& in_order(std::size_t set) const { return images[(set + 1) % images.size()]; }
   StoredSampleRange stored_sample(std::uint64_t number) const;
   std::uint64_t first_stored_from(std::uint64_t offset) const;
   void require_local() const;
@@ -140,36 +121,18 @@ struct ShardReader::Impl {
   std::pair<std::uint64_t, std::uint64_t> offsets_at(const char* name, std::uint64_t table, std::uint64_t i,
                                                      std::uint64_t end) const;
   std::string key(std::uint64_t sample) const;
-  const StoredImages& field(std::size_t index) const {
-    if (index < header.fields.size()) return stored[index + 1];
-    throw Error(ErrorCode::invalid_argument, fmt::format("image field {} of shard {}: it has {} further ones",
-                                                         index, quoted(path), header.fields.size()));
-  }
-  // File range of a stored sample.
-  std::pair<std::uint64_t, std::uint64_t> stored_range(const StoredImages& images,
-                                                       std::uint64_t sample) const;
-  // Reads the sample into `out`, of spec.size_bytes(). `check_frame`: compares the stored frame with its
-  // checksum.
-  void load(const StoredImages& images, std::uint64_t sample, std::span<std::byte> out,
-            bool check_frame) const;
-  // The stored bytes of a sample, as long as `out`.
-  void load_stored(const StoredImages& images, std::uint64_t sample, std::uint64_t begin,
-                   std::span<std::byte> out) const;
-  void read(const StoredImages& images, std::uint64_t sample, std::span<std::byte> out) const;
-  void read_frame(const StoredImages& images, std::uint64_t sample, std::vector<std::byte>& out) const;
-  void read_frame(const StoredImages& images, std::uint64_t sample, std::span<std::byte> out) const;
-  void verify(const StoredImages& images, std::uint64_t sample, std::vector<std::byte>& scratch) const;
 
   // The steps of open(). File offsets are positions in `head`.
   using ReadAt = std::function<void(std::uint64_t begin, std::span<std::byte> out)>;
   std::vector<std::byte> read_head(std::uint64_t first_bytes, const ReadAt& read);
   void open_file();
   void open_remote(int copy);
+  // File offset of a tensor; 0: there is none.
+  std::uint64_t tensor_begin(std::string_view name) const;
   void find_tensors();
   void check_head(std::span<const std::byte> head) const;
   void check_offsets(std::string_view name, std::span<const std::byte> offsets, std::uint64_t end,
                      bool exact) const;
-  void check_frames(const StoredImages& images, std::span<const std::byte> offsets) const;
   void check_padding() const;
   void check_keys(std::span<const std::byte> head) const;
   void check_texts(std::span<const std::byte> head) const;

@@ -14,7 +14,6 @@
 #include "base/files/file_io.hpp"
 #include "base/text/quote.hpp"
 #include "base/text/utf8.hpp"
-#include "format/codec/packed_frame.hpp"
 #include "format/shard/shard_profile.hpp"
 #include "format/shard/shard_reader_impl.hpp"
 #include "shard/error.hpp"
@@ -27,11 +26,6 @@ namespace {
 
 constexpr std::uint64_t kFirstReadBytes = 64 * 1024;
 constexpr std::uint64_t kStepBytes = std::uint64_t{64} << 20U;
-
-// No codec makes frames as large: what reads one takes memory for it.
-constexpr std::uint64_t most_frame_bytes(std::uint64_t sample_bytes) {
-  return 4 * sample_bytes + (std::uint64_t{1} << 20U);
-}
 
 // The codec of a shard. It may have tables, which are the same for all shards of a data set, so a thread that
 // opens one shard after the other makes them once.
@@ -77,26 +71,22 @@ std::vector<std::byte> ShardReader::Impl::read_head(std::uint64_t first_bytes, c
   return head;
 }
 
+std::uint64_t ShardReader::Impl::tensor_begin(std::string_view name) const {
+  const TensorInfo* const tensor = header.container.find(name);
+  return tensor == nullptr ? 0 : header.container.data_begin + tensor->begin;
+}
+
 void ShardReader::Impl::find_tensors() {
-  const auto begin_of = [&](const std::string& name) {
-    const TensorInfo* const tensor = header.container.find(name);
-    return tensor == nullptr ? 0 : header.container.data_begin + tensor->begin;
-  };
-  keys = begin_of("keys");
+  keys = tensor_begin("keys");
   keys_bytes = header.container.find("keys")->size_bytes();
-  key_offsets = begin_of("key_offsets");
-  const auto add = [&](StoredImages images) {
-    images.checksums = begin_of(images.tensor("checksums"));
-    images.offsets_name = images.tensor("frame_offsets");
-    images.frame_offsets = begin_of(images.offsets_name);  // 0 without codec
-    images.frame_checksums = begin_of(images.tensor("frame_checksums"));
-    stored.push_back(std::move(images));
-  };
-  add({{}, header.spec, header.codec.kind, codec_of(header), header.images_begin, header.images_end});
+  key_offsets = tensor_begin("key_offsets");
+  images.push_back(StoredImages(*this, {}, header.spec, header.codec, codec_of(header),
+                                {header.images_begin, header.images_end}));
   for (std::size_t i = 0; i < header.fields.size(); ++i) {
     const FieldSpec& field = header.fields[i];
-    add({field.name, field.spec, field.codec.kind, Codec(field.codec, field.spec, field.normalization),
-         header.field_ranges[i].begin, header.field_ranges[i].end});
+    images.push_back(StoredImages(*this, field.name, field.spec, field.codec,
+                                  Codec(field.codec, field.spec, field.normalization),
+                                  header.field_ranges[i]));
   }
   const auto bytes_of = [&](std::string_view name) {
     const TensorInfo& tensor = *header.container.find(name);
@@ -132,8 +122,8 @@ void ShardReader::Impl::check_head(std::span<const std::byte> head) const {
     check_offsets(quoted_excerpt(offsets.name), table(header.container.data_begin + offsets.begin),
                   header.container.find(spec.name)->shape[0], true);
   }
-  for (const StoredImages& images : stored)
-    if (images.framed()) check_frames(images, table(images.frame_offsets));
+  for (const StoredImages& field : images)
+    if (field.framed_) field.check_frames(table(field.frame_offsets_));
 }
 
 void ShardReader::Impl::check_offsets(std::string_view name, std::span<const std::byte> offsets,
@@ -149,28 +139,6 @@ void ShardReader::Impl::check_offsets(std::string_view name, std::span<const std
   }
   if (exact && before != end)
     corrupt(fmt::format("{}[{}] is {}: it must be {}", name, header.samples, before, end));
-}
-
-// Also checks that the stated size of a sample fits the bytes that are there.
-void ShardReader::Impl::check_frames(const StoredImages& images, std::span<const std::byte> offsets) const {
-  check_offsets(images.offsets_name, offsets, images.end - images.begin, true);
-  const std::uint64_t least = images.codec.least_frame_bytes();
-  const std::uint64_t most = most_frame_bytes(images.spec.size_bytes());
-  for (std::size_t i = 0; i < header.samples; ++i) {
-    const std::uint64_t size = load_u64(offsets, (i + 1) * 8) - load_u64(offsets, i * 8);
-    if (size < least) {
-      corrupt(fmt::format("{}the frame of sample {} has {} bytes, too few for the {} bytes of a sample",
-                          images.place(), i, size, images.spec.size_bytes()));
-    }
-    if (size > most)
-      corrupt(fmt::format("{}the frame of sample {} has {} bytes, more than {} for a sample of {} bytes",
-                          images.place(), i, size, most, images.spec.size_bytes()));
-    if (images.kind == CodecSpec::Kind::packed && size % packed::kAlignment != 0) {
-      corrupt(
-          fmt::format("{}the frame of sample {} has {} bytes: with codec packed it must be a multiple of {}",
-                      images.place(), i, size, packed::kAlignment));
-    }
-  }
 }
 
 // What no digest covers: the bytes behind the images of further fields.
@@ -299,7 +267,7 @@ void ShardReader::Impl::open_remote(int copy) {
           read_head(remote->likely_head_bytes(), [&](std::uint64_t begin, std::span<std::byte> out) {
             copy >= 0 ? pread_all(copy, out, begin, path) : remote->read(begin, out);
           });
-      stored.clear();
+      images.clear();
       columns.clear();
       mapping.emplace(remote->area().fd(), remote->keep_head(head), identity.size_bytes,
                       remote->area().folder());

@@ -91,7 +91,7 @@ ShardWriter::Impl::Impl(const std::filesystem::path& path, std::uint64_t planned
     if (!bytes || *bytes > std::uint64_t{1} << 54 || !column_total || *column_total > kMaxHeadBytes)
       refuse(fmt::format("shard {}: {} samples of {} bytes are too much for one shard", quoted(path), planned,
                          spec.size_bytes()));
-    return codec.kind == CodecSpec::Kind::none ? *bytes : *bytes / 2;
+    return codec.framed() ? *bytes / 2 : *bytes;
   };
   const std::uint64_t images_bytes = planned_bytes(options.spec, options.codec);
   std::vector<std::uint64_t> field_bytes;

@@ -152,6 +152,9 @@ std::uint64_t augment_scratch_bytes(const SampleSpec& delivered, std::uint64_t s
 // errors of operations. Throws like check_transform().
 TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& options,
                              std::uint32_t view = 0);
+// True if the sources of that work are stored frames, which the transform decodes (codec packed, unless
+// codecs are mixed). Otherwise they are samples.
+bool decodes_frames(const DatasetInfo& info);
 // True if the delivered bytes are those in the data set. False for codec packed.
 bool is_identity(const DatasetInfo& info, const TransformOptions& options);
 

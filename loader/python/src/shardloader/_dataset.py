@@ -171,7 +171,7 @@ class Dataset:
             raise InvalidArgumentError(
                 f"there is no further image {name!r}; there are: {', '.join(names) or 'none'}"
             )
-        return to_numpy(self._core.field_sample(names.index(name), _position(index, len(self))))
+        return to_numpy(self._core.sample(_position(index, len(self)), names.index(name)))
 
     def __repr__(self) -> str:
         return (

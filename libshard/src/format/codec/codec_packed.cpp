@@ -1,0 +1,51 @@
+// Codec packed: frames of bytes (packed_frame.hpp). Floats are stored as the bytes that they were made of.
+#include <optional>
+
+#include "format/codec/codecs.hpp"
+#include "format/codec/packed_frame.hpp"
+#include "format/codec/packed_values.hpp"
+#include "format/codec/scratch_bytes.hpp"
+
+namespace shard {
+namespace {
+
+class PackedCoder final : public Coder {
+ public:
+  PackedCoder(const SampleSpec& spec, const Normalization& normalization)
+      : shape_{spec.channels, spec.height, spec.width}, layout_(spec.layout) {
+    if (spec.dtype != DType::u8) floats_.emplace(spec, normalization);
+  }
+
+  std::vector<std::byte> encode(std::span<const std::byte> sample) const override {
+    if (!floats_) return packed::encode(kernels_, shape_, layout_, sample);
+    ScratchBytes bytes(shape_.pixels_bytes());
+    floats_->reduce(sample, bytes.values());
+    return packed::encode(kernels_, shape_, layout_, std::as_bytes(bytes.values()));
+  }
+  void decode(std::span<const std::byte> frame, std::span<std::byte> sample) const override {
+    if (!floats_) return packed::decode(kernels_, shape_, layout_, frame, sample);
+    ScratchBytes bytes(shape_.pixels_bytes());
+    packed::decode(kernels_, shape_, layout_, frame, std::as_writable_bytes(bytes.values()));
+    floats_->expand(bytes.values(), sample);
+  }
+  std::uint64_t least_frame_bytes() const noexcept override { return packed::least_frame_bytes(shape_); }
+
+ private:
+  packed::Shape shape_;
+  Layout layout_;
+  packed::Kernels kernels_ = packed::best_kernels();
+  std::optional<PackedValues> floats_;
+};
+
+}  // namespace
+
+bool packed_can_hold(const SampleSpec& spec) noexcept {
+  return spec.dtype != DType::u16 && spec.channels <= packed::kMaxChannels && !spec.is_tensor();
+}
+
+std::shared_ptr<const Coder> make_packed_coder(const CodecSpec& /*codec*/, const SampleSpec& spec,
+                                               const Normalization& normalization) {
+  return std::make_shared<PackedCoder>(spec, normalization);
+}
+
+}  // namespace shard

@@ -1,0 +1,80 @@
+#include "format/codec/codecs.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string>
+
+#include "shard/error.hpp"
+#include "shard/packed_format.hpp"
+
+namespace shard {
+namespace {
+
+using Kind = CodecSpec::Kind;
+
+bool can_hold_all(const SampleSpec& /*spec*/) noexcept { return true; }
+
+// kind, name, last_level, framed, frame_alignment, can_hold, held, make
+constexpr std::array kCodecs{
+    CodecRow{Kind::none, "none", 0, false, 1, can_hold_all, "all samples", make_raw_coder},
+    CodecRow{Kind::packed, "packed", 0, true, packed::kAlignment, packed_can_hold,
+             "images of 8 bits and up to 4 channels", make_packed_coder},
+    CodecRow{Kind::zstd, "zstd", 19, true, 1, can_hold_all, "all samples", make_zstd_coder},
+};
+
+// "none, packed, zstd or zstd:LEVEL with a level from 1 to 19"
+std::string known_codecs() {
+  std::string names;
+  std::string levels;
+  for (const CodecRow& row : kCodecs) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
+    if (row.last_level != 0)
+      levels += fmt::format(" or {}:LEVEL with a level from 1 to {}", row.name, row.last_level);
+  }
+  return names + levels;
+}
+
+// The part of `text` behind "NAME:" as a level of the codec.
+std::optional<int> level_of(const CodecRow& row, std::string_view text) {
+  int level = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), level);
+  const bool valid = status == std::errc{} && end == text.data() + text.size();
+  return valid && level >= 1 && level <= row.last_level ? std::optional(level) : std::nullopt;
+}
+
+}  // namespace
+
+std::span<const CodecRow> codecs() noexcept { return kCodecs; }
+
+const CodecRow& codec_row(CodecSpec::Kind kind) {
+  for (const CodecRow& row : kCodecs)
+    if (row.kind == kind) return row;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("codec number {} is not known: use {}", static_cast<int>(kind), known_codecs()));
+}
+
+bool CodecSpec::framed() const { return codec_row(kind).framed; }
+bool CodecSpec::can_hold(const SampleSpec& spec) const { return codec_row(kind).can_hold(spec); }
+
+std::string to_string(const CodecSpec& codec) {
+  const CodecRow& row = codec_row(codec.kind);
+  return row.last_level == 0 ? std::string(row.name) : fmt::format("{}:{}", row.name, codec.level);
+}
+
+CodecSpec codec_spec_from_string(const std::string& s) {
+  const std::string_view text = s;
+  for (const CodecRow& row : kCodecs) {
+    if (!text.starts_with(row.name)) continue;
+    const std::string_view rest = text.substr(row.name.size());
+    if (rest.empty()) return {row.kind, CodecSpec{}.level};
+    if (rest.front() != ':') continue;
+    if (const auto level = level_of(row, rest.substr(1))) return {row.kind, *level};
+  }
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("codec \"{}\" is not known: use {}", s, known_codecs()));
+}
+
+}  // namespace shard
