@@ -86,7 +86,7 @@ void PhotoSet::load(const fs::path& root, std::vector<std::string>& paths, std::
 
 PhotoSet::PhotoSet(const std::string& images, std::uint64_t count, const fs::path& scratch,
                    const std::atomic<bool>& cancel, std::uint64_t most) {
-  const convert::InputList inputs = convert::scan(images, {});
+  const convert::InputList inputs = convert::scan({.images = images});
   const fs::path root = fs::absolute(inputs.root);
   std::vector<std::string> paths;
   for (const convert::Input& input : inputs.inputs) paths.push_back(input.path);

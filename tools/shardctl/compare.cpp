@@ -22,7 +22,7 @@
 #include "convert/plan/further_reader.hpp"
 #include "convert/plan/recorded.hpp"
 #include "convert/sources/input_file.hpp"
-#include "convert/sources/scan.hpp"
+#include "convert/sources/source_kind.hpp"
 #include "shard/convert/text_options.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
@@ -270,19 +270,19 @@ int compare(const CompareOptions& options) {
   const Source source = Source::open(options.path);
   std::error_code error;
   convert::InputList list;
-  if (convert::names_tars(options.images) || convert::names_arrays(options.images)) {
-    list = convert::scan(options.images, {},
-                         options.array_layout == "nhwc"   ? convert::ArrayLayout::nhwc
-                         : options.array_layout == "nchw" ? convert::ArrayLayout::nchw
-                                                          : convert::ArrayLayout::automatic);
+  if (convert::source_kind(options.images).has_archives) {
+    list = convert::scan({.images = options.images,
+                          .layout = options.array_layout == "nhwc"   ? convert::ArrayLayout::nhwc
+                                    : options.array_layout == "nchw" ? convert::ArrayLayout::nchw
+                                                                     : convert::ArrayLayout::automatic});
   } else if (std::filesystem::is_directory(options.images, error)) {
     list.root = options.images;
   } else {
-    throw Error(
-        ErrorCode::not_found,
-        fmt::format(
-            "{}: not a folder, a tar archive or an array; give the one that the data set was made from",
-            quoted(options.images)));
+    const std::string kinds = convert::names_of_kinds([](const convert::SourceKind& kind) {
+      return kind.has_archives || kind.scan == convert::scan_folder;
+    });
+    throw Error(ErrorCode::not_found, fmt::format("{}: not {}; give the one that the data set was made from",
+                                                  quoted(options.images), kinds));
   }
   const std::vector<convert::FurtherField> further = further_of(options, source);
   const Denormalizer denormalizer(source.info().spec, source.info().normalization);

@@ -127,7 +127,7 @@ struct ImageWorker {
 };
 
 Sums of_images(const StatsOptions& options, cli::Progress& progress) {
-  const convert::InputList list = convert::scan(options.path, {});
+  const convert::InputList list = convert::scan({.images = options.path});
   image::PreprocessOptions preprocess;  // the eval preset's resize and crop
   preprocess.dtype = DType::u8;
   preprocess.layout = Layout::nhwc;

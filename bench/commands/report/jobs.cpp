@@ -65,7 +65,7 @@ void ReportData::make(const ReportOptions& options, const std::atomic<bool>& can
     made_ = fmt::format("{} pictures made by shardbench synth for this report; take your own with --images. ",
                         synth.count);
   }
-  count_ = convert::scan(images_, {}).inputs.size();
+  count_ = convert::scan({.images = images_}).inputs.size();
   if (!datasets_.empty()) return;
   if (count_ > kMostConverted) {
     problem_ = fmt::format(

@@ -221,7 +221,7 @@ TEST(Archives, ThatAreReplacedWhileTheyAreConvertedEndTheRun) {
                                         << std::string(32, pixel);
   };
   write(path, 'a');
-  const InputList list = scan(path.string(), {});
+  const InputList list = scan({.images = path.string()});
   InputReader reader(list);
   EXPECT_EQ(reader.read(list.inputs.front()).back(), std::byte{'a'});
   write(folder.path() / "new", 'b');

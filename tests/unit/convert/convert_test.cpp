@@ -60,7 +60,7 @@ class Convert : public ::testing::Test {
 
 TEST_F(Convert, SortsInputsByTheBytesOfTheirPaths) {
   for (const char* name : {"b/1", "a/2", "a-b/3", "Z/4", "\xc3\xa9/5", "a/10"}) write(images_ / name);
-  const InputList list = scan(images_.string(), {});
+  const InputList list = scan({.images = images_.string()});
   EXPECT_THAT(paths(list), ElementsAre("Z/4", "a-b/3", "a/10", "a/2", "b/1", "\xc3\xa9/5"));
   EXPECT_THAT(list.folders, ElementsAre("Z", "a", "a-b", "b", "\xc3\xa9"));
 }
@@ -69,7 +69,7 @@ TEST_F(Convert, GivesClassIdsInTheOrderOfFolderNamesAndNoneToEmptyFolders) {
   write(images_ / "cat/1");
   write(images_ / "ant/1");
   fs::create_directories(images_ / "bee/deep");
-  InputList list = scan(images_.string(), {});
+  InputList list = scan({.images = images_.string()});
   const LabelTable table = labels_from_folders(list);
   EXPECT_THAT(table.classes, ElementsAre("ant", "cat"));
   EXPECT_THAT(whole_labels(table), ElementsAre(0, 1));
@@ -82,7 +82,7 @@ TEST_F(Convert, PassesOverHiddenNamesLitterAndWhatIsNoImage) {
   for (const char* name :
        {"a/.b.jpg", "a/.git/c.jpg", "__MACOSX/a.jpg", "a/THUMBS.DB", "a/text.txt", "README"})
     write(images_ / name, "GIF, PNG or BM: a text");
-  const InputList list = scan(images_.string(), {});
+  const InputList list = scan({.images = images_.string()});
   EXPECT_THAT(paths(list), ElementsAre("a/1.jpg", "a/image"));
   EXPECT_THAT(list.folders, ElementsAre("a"));
   EXPECT_TRUE(list.rejects.empty());
@@ -119,14 +119,14 @@ TEST(InputName, KnowsImagesByContentAlsoThoseThatAreNotDecoded) {
 TEST_F(Convert, KeepsTwoClassesWhoseNamesDifferOnlyByNormalisation) {
   write(images_ / "\xc3\xa9/1");   // U+00E9
   write(images_ / "e\xcc\x81/1");  // e, U+0301
-  InputList list = scan(images_.string(), {});
+  InputList list = scan({.images = images_.string()});
   EXPECT_THAT(labels_from_folders(list).classes, ElementsAre("e\xcc\x81", "\xc3\xa9"));
 }
 
 TEST_F(Convert, LabelsAFlatFolderZero) {
   write(images_ / "2");
   write(images_ / "1");
-  InputList list = scan(images_.string(), {});
+  InputList list = scan({.images = images_.string()});
   const LabelTable table = labels_from_folders(list);
   EXPECT_TRUE(table.classes.empty());
   EXPECT_THAT(whole_labels(table), ElementsAre(0, 0));
@@ -135,7 +135,7 @@ TEST_F(Convert, LabelsAFlatFolderZero) {
 TEST_F(Convert, RejectsAFileBesideClassFoldersAndSaysWhy) {
   write(images_ / "cat/1");
   write(images_ / "stray");
-  InputList list = scan(images_.string(), {});
+  InputList list = scan({.images = images_.string()});
   labels_from_folders(list);
   EXPECT_THAT(paths(list), ElementsAre("cat/1"));
   ASSERT_EQ(list.rejects.size(), 1U);
@@ -147,7 +147,7 @@ TEST_F(Convert, EndsAtALoopOfSymbolicLinks) {
   write(images_ / "a/1");
   fs::create_directory_symlink("..", images_ / "a/up");
   fs::create_symlink("self", images_ / "self");
-  const InputList list = scan(images_.string(), {});
+  const InputList list = scan({.images = images_.string()});
   EXPECT_THAT(paths(list), ElementsAre("a/1"));
   ASSERT_EQ(list.rejects.size(), 2U);
   EXPECT_EQ(list.rejects[0], (Reject{"a/up", "symbolic link loop"}));
@@ -159,7 +159,7 @@ TEST_F(Convert, FollowsLinksToFoldersAndRejectsDeadOnes) {
   fs::create_directories(images_);
   fs::create_directory_symlink(dir_.path() / "elsewhere", images_ / "linked");
   fs::create_symlink("nowhere", images_ / "dead");
-  const InputList list = scan(images_.string(), {});
+  const InputList list = scan({.images = images_.string()});
   EXPECT_THAT(paths(list), ElementsAre("linked/1"));
   ASSERT_EQ(list.rejects.size(), 1U);
   EXPECT_THAT(list.rejects[0].reason, HasSubstr("No such file"));
@@ -167,15 +167,16 @@ TEST_F(Convert, FollowsLinksToFoldersAndRejectsDeadOnes) {
 
 TEST_F(Convert, RefusesAFolderWithoutFilesAndOneThatIsNotThere) {
   fs::create_directories(images_ / "empty");
-  EXPECT_SHARD_ERROR(scan(images_.string(), {}), ErrorCode::invalid_argument, "no images found");
-  EXPECT_SHARD_ERROR(scan((dir_.path() / "none").string(), {}), ErrorCode::not_found, "no such folder");
+  EXPECT_SHARD_ERROR(scan({.images = images_.string()}), ErrorCode::invalid_argument, "no images found");
+  EXPECT_SHARD_ERROR(scan({.images = (dir_.path() / "none").string()}), ErrorCode::not_found,
+                     "no such folder");
 }
 
 TEST_F(Convert, TakesClassesOfAListRelativeToTheDeepestCommonFolder) {
   for (const char* name : {"b/2.jpg", "a/1.jpg", "a/0.jpg"}) write(images_ / name);
   const std::string at = images_.string();
   write(dir_.path() / "list.txt", at + "/b/2.jpg\r\n\n" + at + "/a/1.jpg\n" + at + "/./a/../a/0.jpg\n");
-  InputList list = scan("@" + (dir_.path() / "list.txt").string(), {});
+  InputList list = scan({.images = "@" + (dir_.path() / "list.txt").string()});
   EXPECT_EQ(list.root, at + "/");
   EXPECT_THAT(paths(list), ElementsAre("a/0.jpg", "a/1.jpg", "b/2.jpg"));
   EXPECT_THAT(labels_from_folders(list).classes, ElementsAre("a", "b"));
@@ -185,10 +186,10 @@ TEST_F(Convert, RefusesAListThatNamesAPathTwiceOrLeavesTheRoot) {
   for (const char* name : {"a/1.jpg", "b/1.jpg"}) write(images_ / name);
   const std::string at = images_.string();
   write(dir_.path() / "twice.txt", at + "/a/1.jpg\n" + at + "/a/1.jpg\n");
-  EXPECT_SHARD_ERROR(scan("@" + (dir_.path() / "twice.txt").string(), {}), ErrorCode::invalid_argument,
-                     "listed twice");
+  EXPECT_SHARD_ERROR(scan({.images = "@" + (dir_.path() / "twice.txt").string()}),
+                     ErrorCode::invalid_argument, "listed twice");
   write(dir_.path() / "outside.txt", at + "/a/1.jpg\n" + at + "/b/1.jpg\n");
-  EXPECT_SHARD_ERROR(scan("@" + (dir_.path() / "outside.txt").string(), images_ / "a"),
+  EXPECT_SHARD_ERROR((scan({.images = "@" + (dir_.path() / "outside.txt").string(), .root = images_ / "a"})),
                      ErrorCode::invalid_argument, "not below `root`");
 }
 
@@ -196,7 +197,7 @@ TEST_F(Convert, ReadsWholeNumbersNamesAndValuesFromCsv) {
   for (const char* name : {"1", "2", "3,\"x\""}) write(images_ / name);
   auto labels = [&](const std::string& csv) {
     write(dir_.path() / "l.csv", csv);
-    InputList list = scan(images_.string(), {});
+    InputList list = scan({.images = images_.string()});
     return labels_from_csv(list, dir_.path() / "l.csv");
   };
   const LabelTable whole = labels("path,label\r\n2,-7\r\n1,5\r\n\"3,\"\"x\"\"\",9\r\n");
@@ -217,7 +218,7 @@ TEST_F(Convert, NamesTheLineOfABadRowInCsv) {
   for (const char* name : {"1", "2"}) write(images_ / name);
   auto refuse = [&](const std::string& csv, const std::string& piece) {
     write(dir_.path() / "l.csv", csv);
-    InputList list = scan(images_.string(), {});
+    InputList list = scan({.images = images_.string()});
     EXPECT_SHARD_ERROR(labels_from_csv(list, dir_.path() / "l.csv"), ErrorCode::invalid_argument, piece);
   };
   refuse("1,0\nnone,1\n", "l.csv\": line 2: no such image: \"none\"");
@@ -231,7 +232,7 @@ TEST_F(Convert, NamesTheLineOfABadRowInCsv) {
 TEST_F(Convert, RejectsImagesThatTheTableDoesNotName) {
   for (const char* name : {"1", "2"}) write(images_ / name);
   write(dir_.path() / "l.csv", "2,1\n");
-  InputList list = scan(images_.string(), {});
+  InputList list = scan({.images = images_.string()});
   const LabelTable table = labels_from_csv(list, dir_.path() / "l.csv");
   EXPECT_THAT(paths(list), ElementsAre("2"));
   EXPECT_THAT(whole_labels(table), ElementsAre(1));

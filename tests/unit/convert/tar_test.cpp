@@ -217,7 +217,7 @@ TEST(Tar, IsNotReadWhenItHasChanged) {
   const TempDir dir;
   const fs::path file = dir.path() / "a.tar";
   write(file, archive_of({{"1.jpg", "one"}, {"2.jpg", "two"}}));
-  const InputList found = scan(file.string(), {});
+  const InputList found = scan({.images = file.string()});
   ASSERT_EQ(found.inputs.size(), 2U);
   const auto bytes = InputReader(found).read(found.inputs[1]).size();
   EXPECT_EQ(bytes, 3U);

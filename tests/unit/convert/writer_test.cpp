@@ -300,7 +300,7 @@ TEST_F(WriterTest, RowsAreStoredOrRefusedWhileAnotherThreadCloses) {
   for (int round = 0; round < 20; ++round) {
     WriterOptions with = options();
     with.out = dir_.path() / std::to_string(round);
-    with.samples_per_shard = 2;
+    with.samples_per_shard = 5;
     Writer writer(with);
     WriterRow first = row(0);
     first.key = "first";

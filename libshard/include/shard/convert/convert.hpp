@@ -46,7 +46,7 @@ struct StageSeconds {
   double store = 0;
   // fsync and rename, on a separate thread.
   double publish = 0;
-  // Workers wait for a shard to be published.
+  // Workers wait for a shard to be published; those of a Writer also for rows.
   double wait = 0;
 };
 

@@ -58,7 +58,7 @@ void check_rows(const std::vector<CsvRow>& rows, const std::string& file) {
 [[noreturn]] void refuse_unknown(const InputList& list, const Input& wanted, const std::string& where) {
   const std::string key = wanted.key();
   std::string reason = fmt::format("paths are relative to {}", quoted(list.root));
-  if (!list.prefixes.empty() && !list.inputs.empty())
+  if (list.has_prefixes() && !list.inputs.empty())
     reason = fmt::format(
         "archives have images of one name, so paths begin with the names of their archives, as {} does",
         quoted_key(list.inputs.front().key()));
@@ -117,7 +117,7 @@ LabelTable labels_from_numbers(InputList& list) {
     }
     const std::string* const why = value_of(list.unclear_numbers, input);
     list.rejects.push_back({input.key(), why != nullptr ? *why
-                                         : !list.archive_headers.empty()
+                                         : list.of_arrays()
                                              ? "has no label: its array comes without labels"
                                              : "has no label: there is no .cls member with its name"});
   }

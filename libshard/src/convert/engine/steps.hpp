@@ -1,5 +1,5 @@
 // The steps of a conversion that more than one kind of run takes (convert_to_folder.cpp, work_plan.cpp,
-// writer.cpp).
+// writer_close.cpp).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,10 @@ PlanRecord record_of(const Plan& plan, const DatasetSpec& spec);
 // Without what the inputs say: source_digest and inputs.
 PlanRecord record_of(const DatasetSpec& spec, std::uint64_t per_shard);
 
-// Converts and publishes these shards; `missing` as for Scheduler. Adds to `summary`.
+// Converts and publishes these shards, in order. One that another process finishes before its turn is
+// skipped; with options.claim other processes have the same ones, and each is converted by the one that locks
+// it. `missing`: the shards that a complete data set has lost, to which what is converted must be equal.
+// Empty if the data set is not complete. Adds to `summary`.
 void convert_shards(const Plan& plan, const Options& options, const PlanRecord& record, const Hooks& hooks,
                     std::vector<std::uint64_t> todo, const std::map<std::uint64_t, ShardSummary>& missing,
                     Summary& summary);

@@ -8,8 +8,8 @@
 
 #include "base/bytes.hpp"
 #include "base/text/quote.hpp"
-#include "convert/engine/steps.hpp"
 #include "convert/engine/writer_impl.hpp"
+#include "format/shard/shard_profile.hpp"
 #include "shard/keys.hpp"
 
 namespace shard::convert {
@@ -19,10 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 using WriterClock = std::chrono::steady_clock;
 
-constexpr std::size_t kOpenShards = 2;  // one is being filled, one is being published
 constexpr std::uint64_t kQueueBytes = std::uint64_t{256} << 20U;
-constexpr std::uint64_t kRowsPerThread = 16;    // that wait in the queue
-constexpr std::uint64_t kWindowPerThread = 32;  // that a thread may be ahead of the slowest
+constexpr std::uint64_t kRowsPerThread = 16;  // that wait in the queue
 constexpr std::uint64_t kDefaultHeadBytes = kMaxHeadBytes / 4;
 constexpr std::uint64_t kMostByDefault = std::uint64_t{4} << 20U;
 constexpr auto kForever = std::chrono::hours(24 * 365);
@@ -87,11 +85,7 @@ void WriterRow::set_label(std::int64_t label) {
   store_u64(columns.front(), 0, static_cast<std::uint64_t>(label));
 }
 
-Writer::Impl::Impl(const WriterOptions& given)
-    : options(given),
-      out(given.out),
-      memory(given.decode_memory_bytes != 0 ? given.decode_memory_bytes
-                                            : image::MemoryBudget::default_bytes()) {
+Writer::Impl::Impl(const WriterOptions& given) : options(given), out(given.out) {
   options.check();
   options.jobs = options.threads();  // asks the system, so once
   for (std::string& name : options.classes) name = escape_key(name);
@@ -99,48 +93,59 @@ Writer::Impl::Impl(const WriterOptions& given)
 }
 
 Writer::Impl::~Impl() {
+  cancel();
   {
     std::unique_lock lock(mutex);
-    cancelled = true;
-    stop = true;
-    has_work.notify_all();
-    has_room.notify_all();
-    may_publish.notify_all();
     no_guests.wait(lock, [&] { return guests == 0; });
   }
-  for (std::thread& thread : threads) thread.join();
+  if (engine.joinable()) engine.join();
 }
 
 void Writer::Impl::start() {
-  if (!threads.empty() || complete) return;
+  if (engine.joinable() || complete) return;
   since.restart();
-  // No signal reaches these threads: they belong to the program, and no write or fsync ends early.
+  // No signal reaches the engine's threads: they belong to the program, and no write or fsync ends early.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   ::pthread_sigmask(SIG_BLOCK, &all, &before);
   try {
-    for (unsigned i = 0; i < options.threads(); ++i) threads.emplace_back([this] { work(); });
-    threads.emplace_back([this] { publish_loop(); });
-  } catch (...) {  // those that were started end
-    end_all(std::current_exception());
+    engine = std::thread([this] { run_engine(); });
+    running = true;
+  } catch (...) {
+    end(std::current_exception());
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   throw_if_failed();
 }
 
-void Writer::Impl::fail(std::exception_ptr failed) noexcept {
+void Writer::Impl::run_engine() noexcept {
+  std::exception_ptr failed;
+  Hooks hooks;
+  hooks.cancel = &stopping;
+  try {
+    convert_rows(*this, options, record, hooks, summary);
+  } catch (...) {
+    failed = std::current_exception();
+  }
   const std::lock_guard lock(mutex);
-  end_all(std::move(failed));
+  running = false;
+  if (failed) end(std::move(failed));
+  has_room.notify_all();
 }
 
 // With mutex held.
-void Writer::Impl::end_all(std::exception_ptr failed) noexcept {
+void Writer::Impl::end(std::exception_ptr failed) noexcept {
   if (!error) error = std::move(failed);
-  stop = true;
-  has_work.notify_all();
+  stopping = true;
+  has_rows.notify_all();
   has_room.notify_all();
-  may_publish.notify_all();
+}
+
+void Writer::Impl::cancel() noexcept {
+  const std::lock_guard lock(mutex);
+  cancelled = true;
+  end(nullptr);
 }
 
 // With mutex held.
@@ -149,57 +154,11 @@ void Writer::Impl::throw_if_failed() const {
   if (cancelled) throw Error(ErrorCode::cancelled, "interrupted");
 }
 
-// With mutex held. No more rows follow in this shard.
-void Writer::Impl::end_shard(WriterShard& shard) {
-  try {
-    for (std::uint64_t row = shard.added; row < per_shard; ++row) shard.writer.skip(row);
-  } catch (...) {
-    end_all(std::current_exception());
-    throw;
-  }
-  shard.full = true;
-  may_publish.notify_all();
-}
-
-// With mutex held. The shard that a row belongs to; null if no further one may be opened yet.
-WriterShard* Writer::Impl::shard_for(std::uint64_t key_bytes, std::uint64_t head_bytes) {
-  if (!open.empty() && !open.back()->full) {
-    WriterShard& last = *open.back();
-    if (last.added == 0 || last.head_bytes + head_bytes <= kMaxHeadRowBytes) return &last;
-    end_shard(last);
-  }
-  if (open.size() >= kOpenShards) return nullptr;
-  ShardWriterOptions shard_options{spec};
-  shard_options.may_exist = true;
-  shard_options.preallocate = false;  // the last shard ends where the rows end
-  // Keys are usually about as long as those before. If not, rows are moved when the shard is published.
-  shard_options.planned_key_bytes = std::min(last_key_bytes != 0 ? last_key_bytes : per_shard * key_bytes,
-                                             kMaxHeadRowBytes - per_shard * head_row);
-  auto writer =
-      ShardWriter::create(options.out / shard_name(next_shard), per_shard, std::move(shard_options));
-  open.push_back(std::make_unique<WriterShard>(std::move(writer), next_shard));
-  ++next_shard;
-  return open.back().get();
-}
-
-// With mutex held. The row gets its place and waits for a thread.
-void Writer::Impl::enqueue(WriterRow&& row, const std::string& key, WriterShard& shard,
-                           std::uint64_t head_bytes) {
-  WriterTask task{std::move(row), &shard, &shard.rows.emplace_back(), shard.added, added};
-  task.row.key = key;
-  const std::uint64_t bytes = bytes_of(task.row);  // as work() counts it, with the escaped key
-  ahead.push_back(false);
-  queue.push_back(std::move(task));
-  queue_bytes += bytes;
-  ++added;
-  ++shard.added;
-  shard.key_bytes += key.size();
-  shard.head_bytes += head_bytes;
-  if (shard.added == per_shard) {
-    shard.full = true;
-    last_key_bytes = shard.key_bytes;
-  }
-  has_work.notify_one();
+std::uint64_t bytes_of(const WriterRow& row) {
+  std::uint64_t bytes = row.image.size() + row.key.size();
+  for (const auto& column : row.columns) bytes += column.size();
+  for (const auto& image : row.images) bytes += image.size();
+  return bytes;
 }
 
 std::optional<bool> Writer::Impl::try_add(WriterRow& row, std::chrono::milliseconds patience) {
@@ -222,28 +181,26 @@ std::optional<bool> Writer::Impl::try_add(WriterRow& row, std::chrono::milliseco
   if (!declared) throw Error(ErrorCode::invalid_argument, "the columns are not declared");
   check(row);
   if (keys.contains(key)) refuse_twice(row);
-  const std::uint64_t head_bytes = head_bytes_of(row, key);
+  static_cast<void>(head_bytes_of(row, key));
   start();
   const std::uint64_t bytes = bytes_of(row);
-  WriterShard* shard = nullptr;
   const auto room = [&] {
-    if (stop || ended) return true;
-    if (added - handled >= kWindowPerThread * options.threads()) return false;
-    if (!queue.empty() &&
-        (queue.size() >= kRowsPerThread * options.threads() || queue_bytes + bytes > kQueueBytes))
-      return false;
-    shard = shard_for(key.size(), head_bytes);
-    return shard != nullptr;
+    return error || cancelled || ended || queue.empty() ||
+           (queue.size() < kRowsPerThread * options.threads() && queue_bytes + bytes <= kQueueBytes);
   };
   if (!has_room.wait_until(lock, deadline, room)) return std::nullopt;
   require_open();
   if (!keys.insert(key)) refuse_twice(row);  // another thread has added it meanwhile
   try {
-    enqueue(std::move(row), key, *shard, head_bytes);
-  } catch (...) {  // of memory: its place may be taken
-    end_all(std::current_exception());
+    row.key = key;
+    queue_bytes += bytes_of(row);  // as take() counts it, with the escaped key
+    queue.push_back(std::move(row));
+  } catch (...) {  // of memory: its key is taken
+    end(std::current_exception());
     throw;
   }
+  ++added;
+  has_rows.notify_one();
   return true;
 }
 
@@ -304,7 +261,7 @@ std::vector<std::string> Writer::keys_done() const {
   if (!impl_->declared || impl_->rows_before == 0) return keys;
   const bool closed = impl_->closed.has_value();
   read_input_rows(closed ? impl_->out : impl_->options.out,
-                  impl_->complete || impl_->published ? nullptr : &impl_->record, [&](InputRow&& row) {
+                  impl_->complete || impl_->published_set ? nullptr : &impl_->record, [&](InputRow&& row) {
                     if (impl_->done_keys.contains(row.key)) keys.push_back(unescape_key(row.key));
                   });
   return keys;
@@ -319,15 +276,7 @@ std::uint64_t Writer::size() const {
 Summary Writer::close() { return impl_->close(); }
 
 void Writer::cancel() noexcept {
-  if (::getpid() != impl_->process) return;
-  {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->cancelled = true;
-    impl_->stop = true;
-  }
-  impl_->has_work.notify_all();
-  impl_->has_room.notify_all();
-  impl_->may_publish.notify_all();
+  if (::getpid() == impl_->process) impl_->cancel();
 }
 
 }  // namespace shard::convert

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text/quote.hpp"
+#include "convert/engine/steps.hpp"
 #include "convert/engine/writer_impl.hpp"
 #include "convert/publish/replace.hpp"
 
@@ -17,15 +18,12 @@ Summary Writer::Impl::close() {
   has_room.wait(lock, [&] { return !closing; });
   if (closed) return *closed;
   throw_if_failed();
-  if (!open.empty() && open.back()->added == 0) {  // it was opened for a row that was refused then
-    open.pop_back();
-    --next_shard;
-  }
-  if (next_shard == 0 && !complete)
+  if (rows_before + added == 0)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("nothing was added: a data set has at least one image ({})", quoted(out)));
   ended = closing = true;
   has_room.notify_all();  // rows that wait for room come too late
+  has_rows.notify_all();
   const auto leave = [&] {
     closing = false;
     has_room.notify_all();
@@ -45,16 +43,15 @@ Summary Writer::Impl::close() {
 Summary Writer::Impl::finish(std::unique_lock<std::mutex>& lock) {
   if (complete) {
     if (!replaces) return summary;
-    published = summary;
+    published_set = summary;
   }
-  if (!published) {
-    if (!open.empty() && !open.back()->full) end_shard(*open.back());
-    has_room.wait(lock, [&] { return stop || open.empty(); });
+  if (!published_set) {
+    has_room.wait(lock, [&] { return cancelled || !running; });
     throw_if_failed();
     summary.convert_seconds = since.seconds();
     const std::uint64_t rows = rows_before + added;
     lock.unlock();
-    published = publish_all(rows);
+    published_set = publish_all(rows);
   } else {
     lock.unlock();
   }
@@ -63,12 +60,12 @@ Summary Writer::Impl::finish(std::unique_lock<std::mutex>& lock) {
   staging.unlock();
   folder.unlock();
   lock.lock();
-  return *published;
+  return *published_set;
 }
 
 // dataset.json and the tables. Only the thread that closes calls it.
 Summary Writer::Impl::publish_all(std::uint64_t rows) {
-  Ending ending{next_shard, DatasetInfo(spec), {}};
+  Ending ending{shards, DatasetInfo(spec), {}};
   ending.info.samples_per_shard = per_shard;
   ending.info.classes = options.classes;
   ending.info.inputs = rows;

@@ -97,7 +97,7 @@ void Writer::Impl::continue_with(const PlanRecord& there) {
   take_columns(columns);
   if (!complete) {
     remove_stale_temporaries(from);
-    first_shard = next_shard = keep_full_shards(from, record);
+    shards = keep_full_shards(from, record);
   }
   const bool whole = read_input_rows(from, complete ? nullptr : &record, [&](InputRow&& row) {
     done_keys.insert(row.key);

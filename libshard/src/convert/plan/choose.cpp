@@ -86,7 +86,7 @@ void require_counted(std::span<const std::byte> file) {
 
 image::PreprocessOptions choose_preprocess(const Options& options, const InputList& list) {
   image::PreprocessOptions chosen = options.preprocess;
-  const bool array = !list.archive_headers.empty();
+  const bool array = list.of_arrays();
   const bool asked = chosen.wide() || options.keep_channels;
   InputReader reader(list);
   std::optional<image::WideInfo> first;

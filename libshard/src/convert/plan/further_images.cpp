@@ -12,6 +12,7 @@
 #include "base/text/quote.hpp"
 #include "convert/plan/recorded.hpp"
 #include "convert/sources/input_file.hpp"
+#include "convert/sources/source_kind.hpp"
 #include "shard/error.hpp"
 #include "shard/image/wide.hpp"
 #include "shard/keys.hpp"
@@ -33,7 +34,7 @@ InputList list_files(const FurtherImages& from) {
   std::error_code error;
   if (!std::filesystem::is_directory(from.folder, error))
     refuse_field(from, "not a folder: give the folder of its files");
-  InputList files = scan_folder(from.folder.string());
+  InputList files = scan_folder({.images = from.folder.string()});
   for (const Reject& reject : files.rejects) {
     const std::string path = unescape_key(reject.key);
     if (has_image_name(path))

@@ -21,6 +21,7 @@
 #include "convert/plan/advice.hpp"
 #include "convert/plan/choose.hpp"
 #include "convert/plan/recorded.hpp"
+#include "convert/sources/source_kind.hpp"
 #include "format/shard/shard_profile.hpp"
 #include "shard/error.hpp"
 
@@ -76,7 +77,7 @@ std::vector<std::uint64_t> sizes_of(std::size_t count, unsigned threads, const S
 std::vector<std::uint64_t> sizes_of(const InputList& list, unsigned threads) {
   return sizes_of(list.inputs.size(), threads, [&](std::size_t i) {
     const Input& input = list.inputs[i];
-    const bool listed = input.archive != Input::kNoArchive || list.server;
+    const bool listed = list.archive_of(input) != nullptr || list.server;
     return listed ? input.size_bytes : size_of_file(list.root / input.path);
   });
 }
@@ -202,12 +203,12 @@ bool has_annotations(const Options& options) {
 
 void scan_inputs(const Options& options, Plan& plan) {
   const bool from_members = takes_member_columns(options);
-  if (from_members && !names_tars(options.images))
+  if (from_members && !source_kind(options.images).has_side_members)
     throw Error(ErrorCode::invalid_argument,
                 "`column` without `labels`: give the table that has these columns, or convert a WebDataset, "
                 "whose archives have them");
-  plan.list = scan(options.images, options.root, options.array_layout,
-                   from_members ? members_of(options.columns) : std::set<std::string>{});
+  plan.list = scan({options.images, options.root, options.array_layout,
+                    from_members ? members_of(options.columns) : std::set<std::string>{}});
   if (options.pages && (!options.labels.empty() || has_annotations(options) || from_members))
     throw Error(
         ErrorCode::invalid_argument,
@@ -268,7 +269,8 @@ std::uint64_t digest_of_names(const Plan& plan) {
   }
   for (const Reject& reject : plan.list.rejects) text += reject.key + '\0' + reject.reason + '\0';
   for (const std::string& name : plan.labels.classes) text += name + '\0';
-  for (const auto& header : plan.list.archive_headers) text += to_hex(xxh3(header));
+  for (const Archive& archive : plan.list.archives)
+    if (archive.is_array()) text += to_hex(xxh3(archive.header));
   for (const ColumnTable& column : plan.columns) text += to_hex(column.digest());
   return xxh3(text) ^ (xxh3(plan.labels.rows) * 0x9E3779B97F4A7C15U);
 }
@@ -280,9 +282,8 @@ std::uint64_t find_sizes(const Options& options, Plan& plan) {
   for (const std::uint64_t size : plan.sizes) sizes.update(fmt::format("{}\n", size));
   if (plan.list.server)
     for (const Input& input : plan.list.inputs) sizes.update(fmt::format("{}\n", input.stamp));
-  for (std::size_t i = 0; i < plan.list.kept.size(); ++i)
-    if (plan.list.kept[i] && plan.list.kept[i]->is_remote())
-      sizes.update(fmt::format("{} {}\n", plan.list.archive_bytes[i], plan.list.archive_stamps[i]));
+  for (const Archive& archive : plan.list.archives)
+    if (archive.on_server()) sizes.update(fmt::format("{} {}\n", archive.size_bytes, archive.stamp));
   for (FurtherField& field : plan.further) {
     field.sizes = sizes_of(field, options.threads());
     for (std::size_t i = 0; i < field.paths.size(); ++i)

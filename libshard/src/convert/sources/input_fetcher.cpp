@@ -44,8 +44,8 @@ std::vector<InputFetcher::Group> InputFetcher::groups_of(std::uint64_t first, st
   std::vector<Group> groups;
   for (std::uint64_t i = first; i < end; ++i) {
     const Input& input = list_.inputs[i];
-    if (!groups.empty() && input.archive != Input::kNoArchive &&
-        input.archive == list_.inputs[i - 1].archive) {
+    const Archive* const archive = list_.archive_of(input);
+    if (!groups.empty() && archive != nullptr && archive == list_.archive_of(list_.inputs[i - 1])) {
       Group& last = groups.back();
       const std::uint64_t last_end = last.begin + last.size_bytes;
       const std::uint64_t input_end = input.offset + input.size_bytes;
@@ -150,10 +150,11 @@ std::vector<std::byte> InputFetcher::fetch(const Group& group) const {
   const Input& input = list_.inputs[group.first];
   check_input_size(group.size_bytes);
   std::vector<std::byte> bytes;
-  if (input.archive == Input::kNoArchive)
+  const Archive* const archive = list_.archive_of(input);
+  if (archive == nullptr)
     list_.server->read(input.path, {input.size_bytes, input.stamp}, bytes, stop_.get_token());
   else
-    list_.kept[input.archive]->read_into(bytes, group.begin, group.size_bytes, stop_.get_token());
+    archive->open->read_into(bytes, group.begin, group.size_bytes, stop_.get_token());
   return bytes;
 }
 

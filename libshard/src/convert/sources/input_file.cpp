@@ -52,38 +52,32 @@ std::span<const std::byte> InputReader::read(const std::string& relative_path) {
 }
 
 std::span<const std::byte> InputReader::read(const Input& input) {
-  if (input.archive != Input::kNoArchive) return read_member(input);
+  const Archive* const archive = list_ != nullptr ? list_->archive_of(input) : nullptr;
+  if (archive != nullptr) return read_member(*archive, input);
   if (list_ == nullptr || !list_->server) return read(input.path);
   check_input_size(input.size_bytes);
   list_->server->read(input.path, {input.size_bytes, input.stamp}, buffer_);
   return buffer_;
 }
 
-std::span<const std::byte> InputReader::read_member(const Input& input) {
-  const OpenArchive* const kept =
-      input.archive < list_->kept.size() ? list_->kept[input.archive].get() : nullptr;
-  if (kept != nullptr && kept->is_remote()) {
+std::span<const std::byte> InputReader::read_member(const Archive& archive, const Input& input) {
+  if (archive.on_server()) {
     check_input_size(input.size_bytes);
-    kept->read_into(buffer_, input.offset, input.size_bytes);
+    archive.open->read_into(buffer_, input.offset, input.size_bytes);
     return buffer_;
   }
   const auto size = static_cast<std::size_t>(input.size_bytes);
   make_room(size);
-  std::size_t filled = 0;
-  if (!list_->archive_headers.empty()) {
-    const std::vector<std::byte>& header = list_->archive_headers[input.archive];
-    std::copy(header.begin(), header.end(), buffer_.begin());
-    filled = header.size();
-  }
-  const int fd = kept != nullptr ? kept->fd() : archive(input.archive);
-  filled += fill(fd, input.offset, filled, size - filled, list_->archives[input.archive]);
-  return {buffer_.data(), filled};
+  std::copy(archive.header.begin(), archive.header.end(), buffer_.begin());
+  const std::size_t header = archive.header.size();
+  const int fd = archive.open ? archive.open->fd() : open(archive);
+  return {buffer_.data(), header + fill(fd, input.offset, header, size - header, archive.path)};
 }
 
-int InputReader::archive(std::uint32_t number) {
-  for (const Open& open : open_)
-    if (open.archive == number) return open.fd.get();
-  const std::filesystem::path& path = list_->archives[number];
+int InputReader::open(const Archive& archive) {
+  for (const Open& there : open_)
+    if (there.archive == &archive) return there.fd.get();
+  const std::filesystem::path& path = archive.path;
   int opened = -1;
   do opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   while (opened < 0 && errno == EINTR);
@@ -91,13 +85,13 @@ int InputReader::archive(std::uint32_t number) {
   UniqueFd fd(opened);
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) fail_read("read", path, errno);
-  if (static_cast<std::uint64_t>(info.st_size) != list_->archive_bytes[number])
+  if (static_cast<std::uint64_t>(info.st_size) != archive.size_bytes)
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("{} has {} bytes, but had {} when this run started: archives must not change while they "
                     "are converted; run the same command again",
-                    quoted(path), info.st_size, list_->archive_bytes[number]));
-  if (file_stamp(fd.get()) != list_->archive_stamps[number])
+                    quoted(path), info.st_size, archive.size_bytes));
+  if (file_stamp(fd.get()) != archive.stamp)
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format(
@@ -105,7 +99,7 @@ int InputReader::archive(std::uint32_t number) {
             "are converted; run the same command again",
             quoted(path)));
   Open& place = open_[next_++ % kOpen];
-  place.archive = number;
+  place.archive = &archive;
   place.fd = std::move(fd);
   return opened;
 }

@@ -39,19 +39,19 @@ class InputReader {
   std::span<const std::byte> read(const std::string& relative_path);
 
  private:
-  std::span<const std::byte> read_member(const Input& input);
+  std::span<const std::byte> read_member(const Archive& archive, const Input& input);
   void make_room(std::size_t size);
   // Into the buffer from `at` on.
   std::size_t fill(int fd, std::uint64_t offset, std::size_t at, std::size_t size,
                    const std::filesystem::path& path);
-  int archive(std::uint32_t number);
+  int open(const Archive& archive);
 
   std::filesystem::path root_;
   const InputList* list_ = nullptr;
   std::vector<std::byte> buffer_;
   // Archives that were read last.
   struct Open {
-    std::uint32_t archive = Input::kNoArchive;
+    const Archive* archive = nullptr;
     UniqueFd fd;
   };
   static constexpr std::size_t kOpen = 8;

@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <istream>
+#include <cerrno>
+#include <fstream>
+#include <iostream>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -12,7 +14,7 @@
 #include "base/system/parallel.hpp"
 #include "base/text/quote.hpp"
 #include "convert/sources/input_file.hpp"
-#include "convert/sources/scan.hpp"
+#include "convert/sources/source_kind.hpp"
 #include "remote/http/address.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
@@ -50,6 +52,14 @@ std::vector<std::string> read_paths(std::istream& in, const std::string& name) {
   }
   if (in.bad()) throw Error(ErrorCode::io, fmt::format("reading the list {} failed", name));
   return paths;
+}
+
+std::vector<std::string> read_list_file(const std::string& file, const std::string& name) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in)
+    throw Error(ErrorCode::not_found,
+                fmt::format("cannot read the list {}: {}", name, std::generic_category().message(errno)));
+  return read_paths(in, name);
 }
 
 // Moves the paths for which `reason_of` gives a reason to `skipped`.
@@ -233,15 +243,20 @@ void look_at_files(InputList& list, const std::string& name) {
 
 }  // namespace
 
-InputList scan_list(std::istream& in, const std::string& name, const fs::path& given_root) {
+bool names_list(const std::string& images) { return images == "-" || images.starts_with("@"); }
+
+InputList scan_list(const ScanOptions& options) {
   InputList list;
-  std::vector<std::string> paths = read_paths(in, name);
+  const bool standard_input = options.images == "-";
+  const std::string name = standard_input ? "on standard input" : quoted(options.images.substr(1));
+  std::vector<std::string> paths =
+      standard_input ? read_paths(std::cin, name) : read_list_file(options.images.substr(1), name);
   skip_paths(paths, list.skipped, reason_of_file);
   if (paths.empty()) return list;
 
-  const bool root_given = !given_root.empty();
+  const bool root_given = !options.root.empty();
   const bool remote = has_addresses(paths, name);
-  std::string root = plain_path(given_root.string());
+  std::string root = plain_path(options.root.string());
   if (root_given && remote != is_remote(root))
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("the list {} has {}, and `root` is {}", name,

@@ -86,8 +86,8 @@ Choice choose_part(const InputList& list, const Input& input, const std::string&
     if (named.front().archive != named.back().archive)
       return {nullptr, fmt::format("{} is in {} and in {}, and not in the archive of the image: which one "
                                    "belongs to it cannot be told",
-                                   name_of(named.front()), quoted(list.archives[named.front().archive]),
-                                   quoted(list.archives[named.back().archive]))};
+                                   name_of(named.front()), quoted(list.archives[named.front().archive].path),
+                                   quoted(list.archives[named.back().archive].path))};
     return {&named.back(), {}};
   }
   if (own.size() > 1 && !all_equal(own)) {
@@ -110,7 +110,7 @@ void assign(InputList& list, const Input& input, const std::string& sample, Part
   const std::string& extension = named.front().extension;
   const bool label = named.front().label;
   Choice choice = choose_part(list, input, sample, named);
-  const std::string path = list.prefixes.empty() ? input.path : list.prefixes[input.archive] + input.path;
+  const std::string path = list.archives[input.archive].prefix + input.path;
   if (choice.part != nullptr && choice.part->problem)
     choice = {nullptr, fmt::format("its member .{} cannot be read: {}", choice.part->extension,
                                    *choice.part->problem)};
@@ -132,19 +132,19 @@ void assign(InputList& list, const Input& input, const std::string& sample, Part
 }
 
 // "a/train-000.tar" -> "train-000/", or "a/train-000/" where several archives have the same name.
-std::vector<std::string> prefixes_of(const std::vector<std::filesystem::path>& archives) {
+std::vector<std::string> prefixes_of(const std::vector<Archive>& archives) {
   const auto without_ending = [](std::string name) {
     name.resize(name.size() - std::string_view(".tar").size());
     return name + "/";
   };
   std::vector<std::string> names;
-  for (const auto& archive : archives) names.push_back(without_ending(archive.filename().string()));
+  for (const auto& archive : archives) names.push_back(without_ending(archive.path.filename().string()));
   std::vector<std::string> sorted = names;
   std::sort(sorted.begin(), sorted.end());
   if (std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end()) return names;
   names.clear();
   for (const auto& archive : archives)
-    names.push_back(without_ending(archive.lexically_normal().relative_path().string()));
+    names.push_back(without_ending(archive.path.lexically_normal().relative_path().string()));
   sorted = names;
   std::sort(sorted.begin(), sorted.end());
   if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
@@ -196,7 +196,7 @@ void keep_last(InputList& list, std::vector<RefusedMember>& refused) {
       kept.push_back(std::move(input));
       continue;
     }
-    const std::string archive = escape_key(list.archives[input.archive].string());
+    const std::string archive = escape_key(list.archives[input.archive].path.string());
     replaced.push_back({input.path,
                         fmt::format("another member of this name comes later; this one is in {}, at byte {}",
                                     archive, input.offset),
@@ -217,8 +217,9 @@ void separate_archives(InputList& list, const std::vector<RefusedMember>& refuse
   const bool same =
       std::adjacent_find(list.inputs.begin(), list.inputs.end(),
                          [](const auto& a, const auto& b) { return a.path == b.path; }) != list.inputs.end();
-  if (same || std::any_of(refused.begin(), refused.end(), elsewhere))
-    list.prefixes = prefixes_of(list.archives);
+  if (!same && std::none_of(refused.begin(), refused.end(), elsewhere)) return;
+  const std::vector<std::string> prefixes = prefixes_of(list.archives);
+  for (std::size_t i = 0; i < prefixes.size(); ++i) list.archives[i].prefix = prefixes[i];
 }
 
 void reject_refused(InputList& list, std::vector<RefusedMember>&& refused) {
@@ -227,7 +228,7 @@ void reject_refused(InputList& list, std::vector<RefusedMember>&& refused) {
     const bool again = i + 1 < refused.size() && refused[i + 1].name == member.name &&
                        refused[i + 1].archive == member.archive;
     const bool last = !again && last_of_name(list.inputs, member) == nullptr;
-    const std::string prefix = list.prefixes.empty() ? std::string() : list.prefixes[member.archive];
+    const std::string& prefix = list.archives[member.archive].prefix;
     const std::string key =
         escape_key(last ? prefix + member.name : fmt::format("{}{}@{}", prefix, member.name, member.offset));
     // Of another archive, with nothing that is stored.

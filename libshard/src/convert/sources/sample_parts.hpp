@@ -51,13 +51,13 @@ void keep_last(InputList& list, std::vector<RefusedMember>& refused);
 void reject_refused(InputList& list, std::vector<RefusedMember>&& refused);
 
 // Where two archives have images of one name, these are different samples: then the paths of all inputs begin
-// with the names of their archives. Sets list.prefixes, and leaves the paths as they are. list.inputs must be
-// sorted by (path, archive), without two of one path in an archive, and have the names of their members.
+// with the names of their archives. Sets Archive::prefix and leaves the paths as they are. list.inputs must
+// be sorted by (path, archive), without two of one path in an archive, and have the names of their members.
 // Errors: invalid_argument (an archive is named twice).
 void separate_archives(InputList& list, const std::vector<RefusedMember>& refused);
 
 // Gives each input its parts: list.numbers, list.unclear_numbers and list.side, which name inputs by their
-// paths with list.prefixes. `parts`: of each archive in their order in it. Requires what
+// paths with Archive::prefix. `parts`: of each archive in their order in it. Requires what
 // separate_archives() does.
 void assign_parts(InputList& list, std::vector<SamplePart>&& parts);
 

@@ -3,17 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <fstream>
-#include <iostream>
 #include <system_error>
 #include <utility>
 
 #include "base/text/quote.hpp"
+#include "convert/sources/source_kind.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
-#include "shard/remote.hpp"
 
 namespace shard::convert {
 
@@ -70,35 +67,11 @@ const Input* find_key(const InputList& list, std::string_view raw) {
   return name.page == Input::kNoPage ? nullptr : find_input(list, name.path, name.page);
 }
 
-InputList scan(const std::string& images, const std::filesystem::path& list_root, ArrayLayout layout,
-               const std::set<std::string>& side) {
-  InputList list;
-  if (images == "-") {
-    list = scan_list(std::cin, "on standard input", list_root);
-  } else if (images.starts_with("@")) {
-    const std::string file = images.substr(1);
-    std::ifstream in(file, std::ios::binary);
-    if (!in)
-      throw Error(ErrorCode::not_found, fmt::format("cannot read the list {}: {}", quoted(file),
-                                                    std::generic_category().message(errno)));
-    list = scan_list(in, quoted(file), list_root);
-  } else if (names_tars(images)) {
-    list = scan_tars(images, side);
-  } else if (is_remote(images)) {
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format(
-            "{}: folders on servers are not listed, and arrays are read from files only: give tar archives "
-            "(.tar, also a pattern with {{000..146}}), or @FILE with an address per line",
-            quoted(images)));
-  } else if (names_arrays(images)) {
-    list = scan_arrays(images, layout);
-  } else {
-    list = scan_folder(images);
-  }
+InputList scan(const ScanOptions& options) {
+  InputList list = source_kind(options.images).scan(options);
   sort_by_key(list.rejects);
   sort_by_key(list.skipped);
-  if (list.inputs.empty()) refuse_nothing(images, list);
+  if (list.inputs.empty()) refuse_nothing(options.images, list);
   std::sort(list.inputs.begin(), list.inputs.end(),
             [](const Input& a, const Input& b) { return a.path < b.path; });
   sort_unique(list.folders);

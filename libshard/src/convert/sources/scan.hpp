@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <iosfwd>
 #include <memory>
 #include <set>
 #include <string>
@@ -23,19 +22,17 @@ namespace shard::convert {
 
 // Paths are bytes, not text: they are sorted by bytes, in every locale, without Unicode normalisation.
 struct Input {
-  static constexpr std::uint32_t kNoArchive = ~std::uint32_t{0};
-
   std::string path;  // relative to the root, '/' between parts; of a tar archive: the name of the member
   std::string key() const;  // escaped (shard/keys.hpp); of a page with #PAGE behind it
 
-  // In an archive: its position in InputList::archives, and where the bytes of the member are.
-  // On a server: the size of the file.
-  std::uint32_t archive = kNoArchive;
+  // In an archive: its position in InputList::archives (else beyond them: use archive_of()), and where the
+  // bytes of the member are. On a server: the size of the file.
+  std::uint32_t archive = ~std::uint32_t{0};
   // Of a file whose pages are inputs (Options::pages), from 0 on.
   static constexpr std::uint32_t kNoPage = ~std::uint32_t{0};
   std::uint32_t page = kNoPage;
   std::uint64_t offset = 0;
-  std::uint64_t size_bytes = 0;  // with InputList::archive_headers
+  std::uint64_t size_bytes = 0;  // with Archive::header
   std::uint64_t stamp = 0;       // of a file on a server: RemoteFiles::State::stamp
 
   std::uint32_t page_number() const noexcept { return page == kNoPage ? 0 : page; }
@@ -58,12 +55,39 @@ struct SideMember {
   std::shared_ptr<const std::string> problem;  // not null: which member it is cannot be told
 };
 
+// A file that contains inputs, as it was when it was listed.
+struct Archive {
+  std::filesystem::path path;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t stamp = 0;  // OpenArchive::stamp()
+  // Of an array: what comes in front of each item, so that items are handed on as files; where the first item
+  // begins, the distance of two and how many there are. With the order of the archives these give each input
+  // its position.
+  std::vector<std::byte> header = {};
+  std::uint64_t first_item = 0;
+  std::uint64_t item_step = 1;
+  std::uint64_t items = 0;
+  // It stays open: it is on a server, or was unpacked into a file without a name. Null: it is opened to be
+  // read.
+  std::shared_ptr<const OpenArchive> open = nullptr;
+  // What the paths of its inputs begin with, if that is not in the archive: "train-000/".
+  std::string prefix = {};
+
+  bool is_array() const noexcept { return !header.empty(); }
+  bool on_server() const noexcept { return open && open->is_remote(); }
+};
+
 struct InputList {
-  // Whether the bytes of an input come from a server.
-  bool on_server(const Input& input) const {
-    if (input.archive == Input::kNoArchive) return server != nullptr;
-    return input.archive < kept.size() && kept[input.archive] && kept[input.archive]->is_remote();
+  // Null: the input is a file.
+  const Archive* archive_of(const Input& input) const noexcept {
+    return input.archive < archives.size() ? &archives[input.archive] : nullptr;
   }
+  // Whether the bytes of an input come from a server.
+  bool on_server(const Input& input) const noexcept {
+    const Archive* const archive = archive_of(input);
+    return archive != nullptr ? archive->on_server() : server != nullptr;
+  }
+  bool of_arrays() const noexcept { return !archives.empty() && archives.front().is_array(); }
 
   // The file of an input is root / path. May be empty.
   std::filesystem::path root;
@@ -71,29 +95,10 @@ struct InputList {
   std::shared_ptr<const RemoteFiles> server;
   // Sorted by path and page, unique.
   std::vector<Input> inputs;
-  // Files that contain inputs.
-  std::vector<std::filesystem::path> archives;
-  // Of arrays: where the first item begins, the distance of two and how many there are. With the order of the
-  // archives these give each input its position.
-  struct Items {
-    std::uint64_t first = 0;
-    std::uint64_t step = 1;
-    std::uint64_t count = 0;
-  };
-  std::vector<Items> items;
+  std::vector<Archive> archives;
   // True: the order of the archives is the one that was asked for,
   // so positions in an array of labels mean something.
   bool archives_in_order = false;
-  // Their sizes when they were listed.
-  std::vector<std::uint64_t> archive_bytes;
-  // Which files they were then (file_stamp()).
-  std::vector<std::uint64_t> archive_stamps;
-  // Those that stay open: they are on servers, or were unpacked into files without names.
-  // Null: archives[i] is opened to be read. Empty: all are.
-  std::vector<std::shared_ptr<const OpenArchive>> kept;
-  // Bytes that come in front of each input of an archive; no elements: none do.
-  // Items of arrays are so handed on as files.
-  std::vector<std::vector<std::byte>> archive_headers;
   // Labels that come with the inputs, sorted: the path of an input and its number,
   // in its .cls member (WebDataset) or in an array.
   std::vector<std::pair<std::string, std::int64_t>> numbers;
@@ -103,14 +108,12 @@ struct InputList {
   bool has_numbers = false;
   // Members that were asked for, sorted by input and extension: one at most of each.
   std::vector<SideMember> side;
-  // What the paths of the inputs of each archive begin with, if it is not in the archive: "train-000/".
-  // Empty: nothing.
-  std::vector<std::string> prefixes;
+  // Some archives have images of one name, so paths begin with Archive::prefix.
+  bool has_prefixes() const noexcept { return !archives.empty() && !archives.front().prefix.empty(); }
   // The path without it: its first folder is the class.
   std::string_view path_inside(const Input& input) const {
-    std::string_view path = input.path;
-    if (input.archive < prefixes.size()) path.remove_prefix(prefixes[input.archive].size());
-    return path;
+    const Archive* const archive = archive_of(input);
+    return std::string_view(input.path).substr(archive != nullptr ? archive->prefix.size() : 0);
   }
   // The classes: top-level folders that contain an input or something that could not be read. Raw names,
   // sorted.
@@ -125,36 +128,30 @@ struct InputList {
   std::uint64_t unlisted = 0;
 };
 
-// `images` as in Options: a folder (with all folders below it, symbolic links too), tar archives, arrays,
-// "@FILE" or "-". The result depends only on the files, not on the order in which a folder is read or on the
-// locale. Errors: not_found, io, invalid_argument (nothing found, duplicate paths, a list whose root is not
-// obvious), naming the path.
+struct ScanOptions {
+  // As in Options: a source of one of the kinds of source_kind.hpp.
+  std::string images = {};
+  // Of a list.
+  std::filesystem::path root = {};
+  // Of arrays.
+  ArrayLayout layout = ArrayLayout::automatic;
+  // Of archives: which members that are no images are listed too, by their extensions.
+  std::set<std::string> side = {};
+};
+// The result depends only on the files, not on the order in which a folder is read or on the locale. Errors:
+// not_found, io, invalid_argument (nothing found, duplicate paths, a list whose root is not obvious), naming
+// the path.
 //
 // Links to folders: within one top-level folder, each folder (device, inode) is walked once. So loops end,
 // and the work is bounded by the number of folders. Folders that are reached without a link come first, then
 // links in the order of (links passed, bytes of the path). A link to a folder that contains it is a reject.
-//
-// `side`: of archives, which members that are no images are listed too, by their extensions.
-InputList scan(const std::string& images, const std::filesystem::path& list_root,
-               ArrayLayout layout = ArrayLayout::automatic, const std::set<std::string>& side = {});
+InputList scan(const ScanOptions& options);
 
 // The input with this path (not escaped) and page; null if there is none. Binary search.
 const Input* find_input(const InputList& list, std::string_view path, std::uint32_t page = Input::kNoPage);
 // The input with this key, with or without page; not escaped.
 const Input* find_key(const InputList& list, std::string_view raw);
 
-// The parts of scan(), with unsorted results: walk.cpp, list.cpp and scan_tar.cpp.
-InputList scan_folder(const std::string& images);
-InputList scan_list(std::istream& in, const std::string& name, const std::filesystem::path& root);
-InputList scan_tars(const std::string& images, const std::set<std::string>& side);
-// True: `images` is the name of a tar archive, or a pattern of such names, and not a folder. Throws
-// unsupported for compressed archives, which cannot be read in place.
-bool names_tars(const std::string& images);
-
-// True: `images` names arrays of images (scan_arrays.cpp), or is a folder of CIFAR's binary files. Throws
-// unsupported for compressed ones, except for .npy.gz and -ubyte.gz.
-bool names_arrays(const std::string& images);
-InputList scan_arrays(const std::string& images, ArrayLayout layout);
 // Expands the braces of a pattern in the order that it gives, as a shell does: "{b,a}{1..2}" -> b1, b2, a1,
 // a2. Throws invalid_argument for more than a million names, before they are made.
 std::vector<std::string> expanded_pattern(const std::string& pattern);

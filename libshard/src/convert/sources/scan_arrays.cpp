@@ -18,7 +18,7 @@
 #include "base/text/quote.hpp"
 #include "convert/archives/array.hpp"
 #include "convert/sources/open_archive.hpp"
-#include "convert/sources/scan.hpp"
+#include "convert/sources/source_kind.hpp"
 #include "convert/sources/unpack.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
@@ -121,10 +121,7 @@ class ArrayLister {
     path_ = path;
     prefix_ = prefix;
     file_.emplace(path);
-    list_.archives.push_back(path);
-    list_.archive_bytes.push_back(file_->size());
-    list_.archive_stamps.push_back(file_->stamp());
-    list_.kept.emplace_back();
+    list_.archives.push_back({path, file_->size(), file_->stamp()});
     try {
       const std::string name = unpacked_name(path);
       if (has_ending(name, ".npz"))
@@ -158,12 +155,15 @@ class ArrayLister {
 
   // The inputs: items of `step` bytes, the first of which begins at `first`.
   void add_items(const ArrayImages& images, std::uint64_t first, std::uint64_t step) {
-    list_.archive_headers.push_back(tiff_header(images));
-    const auto archive = static_cast<std::uint32_t>(list_.archives.size() - 1);
-    const std::uint64_t size = list_.archive_headers.back().size() + images.item_bytes();
-    list_.items.push_back({first, step, images.count});
+    Archive& archive = list_.archives.back();
+    archive.header = tiff_header(images);
+    archive.first_item = first;
+    archive.item_step = step;
+    archive.items = images.count;
+    const auto number = static_cast<std::uint32_t>(list_.archives.size() - 1);
+    const std::uint64_t size = archive.header.size() + images.item_bytes();
     for (std::uint64_t i = 0; i < images.count; ++i)
-      list_.inputs.push_back({name_of(i, images.count), archive, Input::kNoPage, first + i * step, size});
+      list_.inputs.push_back({name_of(i, images.count), number, Input::kNoPage, first + i * step, size});
   }
   std::string name_of(std::uint64_t item, std::uint64_t count) const {
     const std::size_t digits = std::max<std::size_t>(6, std::to_string(count - 1).size());
@@ -172,7 +172,7 @@ class ArrayLister {
   std::uint64_t add_array(const Found& found) {
     const ArrayImages images = images_of(found.header, layout_);
     require_exact(found, images.element_bytes);
-    list_.kept.back() = found.unpacked;
+    list_.archives.back().open = found.unpacked;
     add_items(images, found.offset + found.header.data_offset, images.item_bytes());
     return images.count;
   }
@@ -347,15 +347,15 @@ bool names_arrays(const std::string& images) {
   return is_idx_file(images);
 }
 
-InputList scan_arrays(const std::string& images, ArrayLayout layout) {
+InputList scan_arrays(const ScanOptions& options) {
   InputList list;
-  std::vector<fs::path> files = cifar_files(images);
+  std::vector<fs::path> files = cifar_files(options.images);
   list.archives_in_order = files.size() < 2;
   if (files.empty()) {
     list.archives_in_order = true;
-    for (const std::string& name : expanded_pattern(images)) files.emplace_back(name);
+    for (const std::string& name : expanded_pattern(options.images)) files.emplace_back(name);
   }
-  ArrayLister lister(list, layout);
+  ArrayLister lister(list, options.layout);
   std::vector<std::string> names;
   for (const fs::path& file : files) names.push_back(unpacked_name(file));
   std::vector<std::string> sorted = names;
@@ -386,14 +386,14 @@ std::vector<std::int64_t> read_label_arrays(const InputList& list, const fs::pat
   std::vector<std::int64_t> all;
   for (std::size_t i = 0; i < files.size(); ++i) {
     const std::vector<std::int64_t> values = read_labels(files[i]);
-    if (files.size() > 1 && files.size() == list.items.size() && values.size() != list.items[i].count)
+    if (files.size() > 1 && files.size() == list.archives.size() && values.size() != list.archives[i].items)
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("{} has {} labels for the {} images of {}", quoted(files[i]), values.size(),
-                              list.items[i].count, quoted(list.archives[i])));
+                              list.archives[i].items, quoted(list.archives[i].path)));
     all.insert(all.end(), values.begin(), values.end());
   }
   std::uint64_t count = 0;
-  for (const InputList::Items& items : list.items) count += items.count;
+  for (const Archive& archive : list.archives) count += archive.items;
   if (all.size() != count)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} has {} labels for {} images", quoted(pattern), all.size(), count));
@@ -403,7 +403,7 @@ std::vector<std::int64_t> read_label_arrays(const InputList& list, const fs::pat
 }  // namespace
 
 LabelTable labels_from_array(const InputList& list, const fs::path& path) {
-  if (list.archive_headers.empty())
+  if (!list.of_arrays())
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("`labels` {}: an array has a label for each position, which only images in an "
                             "array have; give a CSV table",
@@ -417,11 +417,12 @@ LabelTable labels_from_array(const InputList& list, const fs::path& path) {
   // Inputs are sorted by their keys, and some may be left out;
   // labels are in the order of the arrays as they were given.
   std::vector<std::uint64_t> begin{0};
-  for (const InputList::Items& items : list.items) begin.push_back(begin.back() + items.count);
+  for (const Archive& archive : list.archives) begin.push_back(begin.back() + archive.items);
   LabelTable table;
   for (const Input& input : list.inputs) {
-    const InputList::Items& items = list.items[input.archive];
-    const std::int64_t value = values[begin[input.archive] + (input.offset - items.first) / items.step];
+    const Archive& archive = list.archives[input.archive];
+    const std::int64_t value =
+        values[begin[input.archive] + (input.offset - archive.first_item) / archive.item_step];
     for (int i = 0; i < 8; ++i)
       table.rows.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i)));
   }

@@ -22,7 +22,7 @@
 #include "convert/archives/tar.hpp"
 #include "convert/sources/open_archive.hpp"
 #include "convert/sources/sample_parts.hpp"
-#include "convert/sources/scan.hpp"
+#include "convert/sources/source_kind.hpp"
 #include "shard/error.hpp"
 #include "shard/image/file_kind.hpp"
 #include "shard/keys.hpp"
@@ -47,23 +47,20 @@ bool ends_with(std::string_view text, std::string_view end) {
 // What one archive has.
 class Contents {
  public:
-  Contents(std::uint32_t number, const fs::path& path, const std::set<std::string>& wanted)
-      : number_(number), name_(path.string()), wanted_(wanted) {}
+  Contents(std::uint32_t number, const std::string& path, const std::set<std::string>& wanted)
+      : archive{path}, number_(number), name_(path), wanted_(wanted) {}
 
   void list() {
-    archive_ = std::make_shared<const OpenArchive>(name_);
-    archive_bytes = archive_->size();
-    archive_stamp = archive_->stamp();
-    list_part(0, archive_->size(), "", name_, true);
+    open_ = std::make_shared<const OpenArchive>(archive.path);
+    archive.size_bytes = open_->size();
+    archive.stamp = open_->stamp();
+    list_part(0, open_->size(), "", name_, true);
     ahead_ = {};
-    if (archive_->is_remote()) kept = archive_;
-    archive_.reset();
+    if (open_->is_remote()) archive.open = open_;
+    open_.reset();
   }
 
-  std::shared_ptr<const OpenArchive> kept;  // one on a server
-
-  std::uint64_t archive_bytes = 0;
-  std::uint64_t archive_stamp = 0;
+  Archive archive;
   std::vector<Input> inputs;
   std::vector<RefusedMember> refused;
   std::optional<Reject> problem;  // of the archive itself
@@ -106,11 +103,11 @@ class Contents {
 
   // On a server, a little more at once: small members lie between headers.
   std::size_t read(std::uint64_t offset, std::span<std::byte> out) {
-    if (!archive_->is_remote() || out.size() > kAheadBytes) return archive_->read(offset, out);
+    if (!open_->is_remote() || out.size() > kAheadBytes) return open_->read(offset, out);
     if (offset < ahead_begin_ || offset + out.size() > ahead_begin_ + ahead_.size()) {
       ahead_.resize(kAheadBytes);
       ahead_begin_ = offset;
-      ahead_.resize(archive_->read(offset, ahead_));
+      ahead_.resize(open_->read(offset, ahead_));
     }
     const std::size_t there =
         std::min(out.size(), ahead_.size() - static_cast<std::size_t>(std::min<std::uint64_t>(
@@ -190,7 +187,7 @@ class Contents {
   std::uint32_t number_;
   std::string name_;
   const std::set<std::string>& wanted_;
-  std::shared_ptr<const OpenArchive> archive_;  // only while it is listed: there may be many
+  std::shared_ptr<const OpenArchive> open_;  // only while it is listed: there may be many
   // Of an archive on a server: the bytes of the last request.
   std::vector<std::byte> ahead_;
   std::uint64_t ahead_begin_ = 0;
@@ -225,23 +222,20 @@ bool names_tars(const std::string& images) {
   return ends_with(images, ".tar");
 }
 
-InputList scan_tars(const std::string& images, const std::set<std::string>& side) {
+InputList scan_tars(const ScanOptions& options) {
   InputList list;
-  std::vector<std::string> names = expanded_pattern(images);
+  std::vector<std::string> names = expanded_pattern(options.images);
   std::sort(names.begin(), names.end());  // their order means nothing
-  for (std::string& name : names) list.archives.emplace_back(std::move(name));
-  std::vector<std::optional<Contents>> contents(list.archives.size());
-  const unsigned threads = is_remote(images) ? kRemoteListings : std::min(cpu_count(), 8U);
+  std::vector<std::optional<Contents>> contents(names.size());
+  const unsigned threads = is_remote(options.images) ? kRemoteListings : std::min(cpu_count(), 8U);
   parallel_for(threads, contents.size(), [&](unsigned, std::uint64_t i) {
-    contents[i].emplace(static_cast<std::uint32_t>(i), list.archives[i], side);
+    contents[i].emplace(static_cast<std::uint32_t>(i), names[i], options.side);
     contents[i]->list();
   });
   std::vector<SamplePart> parts;
   std::vector<RefusedMember> refused;
   for (auto& part : contents) {
-    list.archive_bytes.push_back(part->archive_bytes);
-    list.archive_stamps.push_back(part->archive_stamp);
-    list.kept.push_back(std::move(part->kept));
+    list.archives.push_back(std::move(part->archive));
     append(list.inputs, std::move(part->inputs));
     append(parts, std::move(part->parts));
     append(refused, std::move(part->refused));
@@ -252,13 +246,11 @@ InputList scan_tars(const std::string& images, const std::set<std::string>& side
   reject_refused(list, std::move(refused));
   take_folders(list);
   for (std::size_t i = 0; i < contents.size(); ++i) {
-    const std::string before = list.prefixes.empty() ? std::string() : escape_key(list.prefixes[i]);
-    for (Skip& skip : contents[i]->skipped) skip.key.insert(0, before);
+    for (Skip& skip : contents[i]->skipped) skip.key.insert(0, escape_key(list.archives[i].prefix));
     append(list.skipped, std::move(contents[i]->skipped));
     if (contents[i]->problem) list.rejects.push_back(std::move(*contents[i]->problem));
   }
-  if (!list.prefixes.empty())
-    for (Input& input : list.inputs) input.path.insert(0, list.prefixes[input.archive]);
+  for (Input& input : list.inputs) input.path.insert(0, list.archives[input.archive].prefix);
   return list;
 }
 

@@ -13,7 +13,7 @@
 
 #include "base/text/quote.hpp"
 #include "base/unique_handle.hpp"
-#include "convert/sources/scan.hpp"
+#include "convert/sources/source_kind.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 
@@ -241,7 +241,8 @@ class Walk {
 
 }  // namespace
 
-InputList scan_folder(const std::string& images) {
+InputList scan_folder(const ScanOptions& options) {
+  const std::string& images = options.images;
   InputList list;
   list.root = images;
   const UniqueFd fd(::open(images.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

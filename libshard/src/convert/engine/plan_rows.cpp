@@ -1,0 +1,252 @@
+// The rows of a plan: its inputs, shard by shard.
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/digest/checksum.hpp"
+#include "convert/engine/row_source.hpp"
+#include "convert/engine/steps.hpp"
+#include "convert/plan/choose.hpp"
+#include "convert/plan/decoding.hpp"
+#include "convert/plan/further_reader.hpp"
+#include "convert/publish/shard_claims.hpp"
+#include "convert/sources/input_fetcher.hpp"
+#include "convert/sources/input_file.hpp"
+#include "shard/error.hpp"
+
+namespace shard::convert {
+
+namespace {
+
+constexpr auto kClaimPoll = std::chrono::milliseconds(100);  // also how soon a cancel is seen
+
+class PlanRows final : public RowSource {
+ public:
+  // As convert_shards(). All references must outlive the source.
+  PlanRows(const Plan& plan, const Options& options, const PlanRecord& record,
+           std::vector<std::uint64_t> todo, const std::map<std::uint64_t, ShardSummary>& missing,
+           const Hooks& hooks);
+
+  std::unique_ptr<RowReader> reader(image::MemoryBudget& memory) override;
+  std::optional<ShardToFill> next_shard() override;
+  void published(std::uint64_t shard) override;
+  void stop() noexcept override;
+
+ private:
+  class Reader;
+  bool ends() const noexcept;
+  bool is_finished(std::uint64_t shard) const;
+  void count_resumed(std::uint64_t shard) const;
+  std::optional<std::uint64_t> find_claimed();
+  std::optional<std::uint64_t> find();
+
+  const Plan& plan_;
+  const Options& options_;
+  const PlanRecord& record_;
+  const DatasetSpec spec_;
+  const std::vector<std::uint64_t> todo_;
+  const std::map<std::uint64_t, ShardSummary>& missing_;
+  const Hooks& hooks_;
+  std::size_t todo_next_ = 0;
+  std::uint64_t next_input_ = 0;
+  std::atomic<bool> stop_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;      // a shard was published, or the run stops
+  std::optional<ShardClaims> claims_;    // guarded by mutex_
+  std::optional<InputFetcher> fetcher_;  // of inputs on servers
+};
+
+PlanRows::PlanRows(const Plan& plan, const Options& options, const PlanRecord& record,
+                   std::vector<std::uint64_t> todo, const std::map<std::uint64_t, ShardSummary>& missing,
+                   const Hooks& hooks)
+    : plan_(plan),
+      options_(options),
+      record_(record),
+      spec_(spec_of(options, plan)),
+      todo_(options.claim ? std::vector<std::uint64_t>() : todo),
+      missing_(missing),
+      hooks_(hooks) {
+  if (options.claim)
+    claims_.emplace(
+        options.out, options.out / (missing.empty() ? kPlanFile : kDatasetFile), std::move(todo),
+        [this](std::uint64_t shard) { return is_finished(shard); },
+        [this](std::uint64_t shard) { count_resumed(shard); });
+  if (plan.list.on_server(plan.list.inputs.front()))
+    fetcher_.emplace(plan.list, plan.per_shard, [this] { return ends(); });
+}
+
+bool PlanRows::ends() const noexcept {
+  return stop_ || (hooks_.cancel != nullptr && hooks_.cancel->load(std::memory_order_relaxed));
+}
+
+void PlanRows::stop() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+}
+
+void PlanRows::count_resumed(std::uint64_t shard) const {
+  if (hooks_.counters != nullptr) hooks_.counters->resumed += plan_.shard_inputs(shard);
+}
+
+bool PlanRows::is_finished(std::uint64_t shard) const {
+  if (missing_.empty())
+    // In this order: receipts are removed after dataset.json was published.
+    return finished_shard(options_.out, record_, shard).has_value() || dataset_is_there(options_.out);
+  std::error_code error;
+  const auto size = std::filesystem::file_size(options_.out / shard_name(shard), error);
+  return !error && size == missing_.at(shard).size_bytes;
+}
+
+std::optional<std::uint64_t> PlanRows::find_claimed() {
+  std::unique_lock lock(mutex_);
+  while (!ends()) {
+    std::uint64_t shard = 0;
+    const ShardClaims::Found found = claims_->take(shard);
+    if (found == ShardClaims::Found::shard) return shard;
+    if (found == ShardClaims::Found::none) break;
+    changed_.wait_for(lock, kClaimPoll);
+  }
+  return std::nullopt;
+}
+
+// If locks do not work, or if ranks overlap, another process may have finished a shard, or all of them.
+std::optional<std::uint64_t> PlanRows::find() {
+  if (claims_) return find_claimed();
+  while (todo_next_ < todo_.size()) {
+    if (missing_.empty() && dataset_is_there(options_.out)) break;
+    const std::uint64_t shard = todo_[todo_next_++];
+    if (!missing_.empty() || !finished_shard(options_.out, record_, shard)) return shard;
+    count_resumed(shard);
+  }
+  return std::nullopt;
+}
+
+std::optional<ShardToFill> PlanRows::next_shard() {
+  const std::optional<std::uint64_t> shard = find();
+  if (!shard) return std::nullopt;
+  next_input_ = *shard * plan_.per_shard;
+  ShardToFill to_fill{*shard, plan_.shard_inputs(*shard), ShardWriterOptions(spec_)};
+  for (std::uint64_t i = 0; i < to_fill.rows; ++i)  // exact, so that no row moves when the head is written
+    to_fill.options.planned_key_bytes += plan_.list.inputs[next_input_ + i].key().size();
+  to_fill.options.planned_rows = {to_fill.rows};
+  for (const ColumnTable& column : plan_.columns)
+    to_fill.options.planned_rows.push_back(column.row_count(next_input_, to_fill.rows));
+  if (!missing_.empty()) to_fill.expected = &missing_.at(*shard);
+  return to_fill;
+}
+
+void PlanRows::published(std::uint64_t shard) {
+  if (!claims_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    claims_->release(shard);
+  }
+  changed_.notify_all();
+}
+
+class PlanRows::Reader final : public RowReader {
+ public:
+  Reader(PlanRows& rows, image::MemoryBudget& memory)
+      : rows_(rows),
+        plan_(rows.plan_),
+        reader_(plan_.list),
+        further_(plan_.further),
+        preprocessor_(rows.options_.preprocess),
+        decode_(decode_options(rows.options_, rows.hooks_.cancel)),
+        sample_(rows.options_.preprocess.sample_spec().size_bytes()) {
+    decode_.memory = &memory;
+  }
+
+  bool take(InputRow& row) override {
+    index_ = rows_.next_input_++;
+    row.index = index_;
+    row.key = input().key();
+    row.size_bytes = plan_.size_of(index_);
+    return true;
+  }
+
+  std::uint64_t read(InputRow& row) override {
+    if (rows_.fetcher_) {
+      fetched_ = rows_.fetcher_->get(index_);
+      file_ = fetched_.bytes;
+    } else {
+      file_ = reader_.read(input());
+    }
+    plan_.require_size(index_, file_.size());
+    row.digest = further_.read(index_, xxh3(file_));
+    return file_.size() + further_.bytes_read();
+  }
+
+  void decode(RowSample& sample) override {
+    check_size();
+    if (rows_.options_.pages && input().page == Input::kNoPage) require_counted(file_);
+    decode_.page = input().page_number();
+    sample.warnings = preprocessor_.run_file(decoder_, file_, decode_, sample_);
+    sample.image = sample_;
+    sample.fields = {};
+    if (!plan_.further.empty()) sample.fields = further_.samples(decoder_, upright_size(), decode_);
+    sample.columns.assign(1, plan_.label_row(index_));
+    for (const ColumnTable& column : plan_.columns) sample.columns.push_back(column.rows(index_));
+  }
+
+  void release() noexcept override { fetched_ = {}; }
+
+ private:
+  const Input& input() const { return plan_.list.inputs[index_]; }
+
+  image::Size upright_size() const {
+    const image::WideInfo info =
+        image::read_wide_info(file_, rows_.options_.max_pixels, input().page_number());
+    return {info.width, info.height};
+  }
+
+  // Annotations of an image of another size would be in the wrong places.
+  void check_size() const {
+    if (plan_.stated_sizes.empty()) return;
+    const image::Size stated = plan_.stated_sizes[index_];
+    if (stated == image::Size{}) return;
+    const image::Size is = upright_size();
+    if (is != stated)
+      throw Error(ErrorCode::corrupt, fmt::format("its annotations are for {}x{} pixels, it has {}x{}",
+                                                  stated.width, stated.height, is.width, is.height));
+  }
+
+  PlanRows& rows_;
+  const Plan& plan_;
+  InputReader reader_;
+  InputFetcher::Fetched fetched_;
+  FurtherReader further_;
+  image::Decoder decoder_;
+  image::Preprocessor preprocessor_;
+  image::DecodeOptions decode_;
+  std::vector<std::byte> sample_;
+  std::uint64_t index_ = 0;
+  std::span<const std::byte> file_;
+};
+
+std::unique_ptr<RowReader> PlanRows::reader(image::MemoryBudget& memory) {
+  return std::make_unique<Reader>(*this, memory);
+}
+
+}  // namespace
+
+void convert_shards(const Plan& plan, const Options& options, const PlanRecord& record, const Hooks& hooks,
+                    std::vector<std::uint64_t> todo, const std::map<std::uint64_t, ShardSummary>& missing,
+                    Summary& summary) {
+  PlanRows rows(plan, options, record, std::move(todo), missing, hooks);
+  convert_rows(rows, options, record, hooks, summary);
+}
+
+}  // namespace shard::convert

@@ -1,0 +1,76 @@
+// RowSource: where the rows of a conversion come from. There are two: the inputs of a plan (plan_rows.cpp),
+// and a program (Writer).
+//
+//   next_shard() -> reader.take() -> read() -> decode() -> [stored] -> release() -> take() -> ...
+//
+// A source says which shard is next, which row, and what its sample is. All else is the engine's
+// (scheduler.hpp, worker.cpp): threads, open shards, rejects, receipts, publishing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "convert/publish/input_table.hpp"
+#include "convert/publish/journal.hpp"
+#include "shard/convert/convert.hpp"
+#include "shard/image/memory_budget.hpp"
+#include "shard/shard_writer.hpp"
+
+namespace shard::convert {
+
+struct ShardToFill {
+  std::uint64_t number = 0;
+  // At most: the source may end the shard earlier.
+  std::uint64_t rows = 0;
+  ShardWriterOptions options;
+  // Of a shard that a complete data set has lost: what is made must be equal to it. Null: the shard is new.
+  const ShardSummary* expected = nullptr;
+};
+
+// What is stored of a row.
+struct RowSample {
+  std::span<const std::byte> image;
+  std::vector<std::span<const std::byte>> columns;
+  std::span<const std::span<const std::byte>> fields;
+  image::WarningSet warnings;
+};
+
+// One thread's access to the rows of a source.
+class RowReader {
+ public:
+  virtual ~RowReader() = default;
+  // The next row of the shard: sets the key, and the size if it is known. Waits for it. One thread at a time
+  // calls this and RowSource::next_shard(). False: no further row is in this shard, or the run ends.
+  virtual bool take(InputRow& input) = 0;
+  // Reads the row taken last and sets its size and digest. Returns the bytes that were read. An
+  // invalid_argument says that the input has changed; it ends the run, as does a lack of resources.
+  virtual std::uint64_t read(InputRow& input) = 0;
+  // Sets all of `sample`, which is valid until release().
+  virtual void decode(RowSample& sample) = 0;
+  // Lets go of the row's memory.
+  virtual void release() noexcept = 0;
+};
+
+class RowSource {
+ public:
+  virtual ~RowSource() = default;
+  // For one thread. Both arguments must outlive it.
+  virtual std::unique_ptr<RowReader> reader(image::MemoryBudget& memory) = 0;
+  // Waits until it is known. Nothing: there are no more rows, or the run ends.
+  virtual std::optional<ShardToFill> next_shard() = 0;
+  // The shard is published. Called on the publisher's thread.
+  virtual void published(std::uint64_t shard) = 0;
+  // The run has failed: whoever waits in next_shard() or take() returns. Called on any thread.
+  virtual void stop() noexcept = 0;
+};
+
+// Reads, decodes, stores and publishes all rows of a source on options.threads() threads. Adds to `summary`.
+// Errors: cancelled (hooks.cancel), the first one of a row that ends the run, io.
+void convert_rows(RowSource& source, const Options& options, const PlanRecord& record, const Hooks& hooks,
+                  Summary& summary);
+
+}  // namespace shard::convert
