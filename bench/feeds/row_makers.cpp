@@ -7,7 +7,7 @@
 
 #include "base/files/file_io.hpp"
 #include "base/text/quote.hpp"
-#include "convert/plan/recorded.hpp"
+#include "shard/convert/recorded.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {

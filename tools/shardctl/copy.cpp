@@ -1,5 +1,5 @@
 // copy: a whole data set to a folder, or to an object store.
-#include "convert/transfer/copy.hpp"
+#include "shard/convert/copy.hpp"
 
 #include <fmt/format.h>
 

@@ -22,7 +22,7 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
-#include "convert/sources/input_name.hpp"
+#include "shard/convert/input_name.hpp"
 #include "shard/error.hpp"
 #include "shard/image/decode.hpp"
 #include "shard/keys.hpp"

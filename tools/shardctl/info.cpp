@@ -11,7 +11,7 @@
 #include "cli/flags.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
-#include "convert/plan/recorded.hpp"
+#include "shard/convert/recorded.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 #include "shardctl/commands.hpp"

@@ -1,5 +1,5 @@
 // join: the shards of several data sets as one data set.
-#include "convert/revise/join.hpp"
+#include "shard/convert/join.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

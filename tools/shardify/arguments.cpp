@@ -8,7 +8,7 @@
 
 #include "cli/cli.hpp"
 #include "cli/config_file.hpp"
-#include "convert/plan/rank.hpp"
+#include "shard/convert/rank.hpp"
 #include "shard/convert/text_options.hpp"
 #include "shard/error.hpp"
 #include "shard/image/decode.hpp"

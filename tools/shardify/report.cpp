@@ -11,8 +11,8 @@
 #include "cli/flags.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
-#include "convert/plan/recorded.hpp"
 #include "convert/publish/claim.hpp"
+#include "shard/convert/recorded.hpp"
 #include "shard/keys.hpp"
 
 namespace shard::shardify {

@@ -9,9 +9,9 @@
 #include <fmt/core.h>
 
 #include "base/system/parallel.hpp"
-#include "convert/plan/decoding.hpp"
 #include "harness/measure.hpp"
 #include "limits/pure_decode.hpp"
+#include "shard/convert/decoding.hpp"
 #include "shard/convert/text_options.hpp"
 #include "shard/dtype.hpp"
 #include "shard/error.hpp"

@@ -4,8 +4,8 @@
 #include <fmt/core.h>
 
 #include "commands/decode/decode_bench.hpp"
-#include "convert/plan/decoding.hpp"
 #include "feeds/row_makers.hpp"
+#include "shard/convert/decoding.hpp"
 
 namespace shard::bench {
 namespace {

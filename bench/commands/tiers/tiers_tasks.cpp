@@ -8,7 +8,6 @@
 #include "commands/load/load_bench.hpp"
 #include "commands/tiers/tiers_bench.hpp"
 #include "commands/tiers/tiers_runs.hpp"
-#include "convert/plan/recorded.hpp"
 #include "convert/sources/input_file.hpp"
 #include "feeds/batch_pipeline.hpp"
 #include "feeds/row_makers.hpp"
@@ -16,6 +15,7 @@
 #include "limits/page_cache.hpp"
 #include "limits/pure_decode.hpp"
 #include "limits/raw_disk.hpp"
+#include "shard/convert/recorded.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/transform.hpp"
 

@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "base/system/cpu_count.hpp"
-#include "convert/publish/verify_tables.hpp"
+#include "shard/convert/verify_tables.hpp"
 #include "shard/error.hpp"
 #include "shard/verify.hpp"
 #include "tensor.hpp"

@@ -14,13 +14,13 @@
 #include <set>
 
 #include "convert/plan/plan.hpp"
-#include "convert/plan/rank.hpp"
-#include "convert/plan/recorded.hpp"
 #include "convert/publish/folder_lock.hpp"
 #include "convert/publish/input_table.hpp"
 #include "convert/publish/journal.hpp"
 #include "expect_error.hpp"
 #include "shard/convert/convert.hpp"
+#include "shard/convert/rank.hpp"
+#include "shard/convert/recorded.hpp"
 #include "shard/convert/text_options.hpp"
 #include "shard/error.hpp"
 #include "temp_dir.hpp"

@@ -14,7 +14,7 @@
 
 #include "base/text/quote.hpp"
 #include "convert/annotations/class_labels.hpp"
-#include "convert/sources/input_name.hpp"
+#include "shard/convert/input_name.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 #include "shard/remote.hpp"

@@ -16,11 +16,11 @@
 #include "convert/engine/row_source.hpp"
 #include "convert/engine/steps.hpp"
 #include "convert/plan/choose.hpp"
-#include "convert/plan/decoding.hpp"
 #include "convert/plan/further_reader.hpp"
 #include "convert/publish/shard_claims.hpp"
 #include "convert/sources/input_fetcher.hpp"
 #include "convert/sources/input_file.hpp"
+#include "shard/convert/decoding.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {

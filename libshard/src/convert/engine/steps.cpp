@@ -13,9 +13,9 @@
 #include "base/files/publish.hpp"
 #include "base/system/stopwatch.hpp"
 #include "base/text/quote.hpp"
-#include "convert/plan/recorded.hpp"
 #include "convert/publish/input_table.hpp"
 #include "convert/publish/tables.hpp"
+#include "shard/convert/recorded.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 

@@ -4,9 +4,9 @@
 
 #include "base/text/quote.hpp"
 #include "convert/engine/steps.hpp"
-#include "convert/plan/recorded.hpp"
 #include "convert/plan/small_images.hpp"
 #include "convert/publish/claim.hpp"
+#include "shard/convert/recorded.hpp"
 
 namespace shard::convert {
 

@@ -13,9 +13,9 @@
 #include "base/text/quote.hpp"
 #include "convert/engine/scheduler.hpp"
 #include "convert/plan/choose.hpp"
-#include "convert/plan/decoding.hpp"
 #include "convert/sources/input_file.hpp"
 #include "convert/sources/remote_input.hpp"
+#include "shard/convert/decoding.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 

@@ -10,7 +10,7 @@
 #include "base/files/publish.hpp"
 #include "base/text/quote.hpp"
 #include "convert/engine/steps.hpp"
-#include "convert/plan/recorded.hpp"
+#include "shard/convert/recorded.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {

@@ -6,9 +6,9 @@
 
 #include "base/digest/checksum.hpp"
 #include "convert/engine/writer_impl.hpp"
-#include "convert/plan/decoding.hpp"
 #include "convert/sources/input_file.hpp"
 #include "format/shard/shard_profile.hpp"
+#include "shard/convert/decoding.hpp"
 #include "shard/error.hpp"
 #include "shard/image/wide.hpp"
 

@@ -1,4 +1,4 @@
-#include "convert/plan/decoding.hpp"
+#include "shard/convert/decoding.hpp"
 
 #include <fmt/format.h>
 

@@ -7,12 +7,12 @@
 
 #include "base/system/stopwatch.hpp"
 #include "convert/plan/choose.hpp"
-#include "convert/plan/decoding.hpp"
 #include "convert/plan/further_reader.hpp"
 #include "convert/plan/plan.hpp"
 #include "convert/plan/small_images.hpp"
 #include "convert/sources/input_file.hpp"
 #include "shard/codec.hpp"
+#include "shard/convert/decoding.hpp"
 #include "shard/error.hpp"
 #include "shard/remote.hpp"
 

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "base/text/quote.hpp"
-#include "convert/plan/recorded.hpp"
 #include "convert/sources/input_file.hpp"
 #include "convert/sources/source_kind.hpp"
+#include "shard/convert/recorded.hpp"
 #include "shard/error.hpp"
 #include "shard/image/wide.hpp"
 #include "shard/keys.hpp"

@@ -8,8 +8,8 @@
 #include "base/digest/checksum.hpp"
 #include "base/text/quote.hpp"
 #include "convert/plan/advice.hpp"
-#include "convert/plan/decoding.hpp"
 #include "convert/plan/plan.hpp"
+#include "shard/convert/decoding.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 

@@ -20,9 +20,9 @@
 #include "convert/annotations/member_columns.hpp"
 #include "convert/plan/advice.hpp"
 #include "convert/plan/choose.hpp"
-#include "convert/plan/recorded.hpp"
 #include "convert/sources/source_kind.hpp"
 #include "format/shard/shard_profile.hpp"
+#include "shard/convert/recorded.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {

@@ -1,4 +1,4 @@
-#include "convert/plan/rank.hpp"
+#include "shard/convert/rank.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "convert/plan/recorded.hpp"
+#include "shard/convert/recorded.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,7 +10,7 @@
 
 #include "base/digest/checksum.hpp"
 #include "base/text/quote.hpp"
-#include "convert/plan/decoding.hpp"
+#include "shard/convert/decoding.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {

@@ -12,8 +12,8 @@
 #include "base/files/file.hpp"
 #include "base/text/quote.hpp"
 #include "convert/plan/advice.hpp"
-#include "convert/plan/recorded.hpp"
 #include "convert/publish/pixel_bound.hpp"
+#include "shard/convert/recorded.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {

@@ -1,4 +1,4 @@
-#include "convert/publish/verify_tables.hpp"
+#include "shard/convert/verify_tables.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "convert/revise/join.hpp"
+#include "shard/convert/join.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -18,7 +18,6 @@
 #include "base/files/publish.hpp"
 #include "base/files/temp_file.hpp"
 #include "base/text/quote.hpp"
-#include "convert/plan/recorded.hpp"
 #include "convert/publish/claim.hpp"
 #include "convert/publish/folder_lock.hpp"
 #include "convert/publish/input_table.hpp"
@@ -26,6 +25,7 @@
 #include "convert/publish/tables.hpp"
 #include "convert/sources/inside.hpp"
 #include "format/dataset/relabel.hpp"
+#include "shard/convert/recorded.hpp"
 #include "shard/remote.hpp"
 
 namespace shard::convert {

@@ -1,4 +1,4 @@
-#include "convert/sources/input_name.hpp"
+#include "shard/convert/input_name.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/text/quote.hpp"
-#include "convert/sources/input_name.hpp"
+#include "shard/convert/input_name.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "convert/sources/column_table.hpp"
-#include "convert/sources/input_name.hpp"
 #include "convert/sources/open_archive.hpp"
+#include "shard/convert/input_name.hpp"
 #include "shard/convert/listing.hpp"
 #include "shard/convert/options.hpp"
 #include "shard/shard_writer.hpp"

@@ -1,4 +1,4 @@
-#include "convert/transfer/copy.hpp"
+#include "shard/convert/copy.hpp"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "convert/transfer/copy.hpp"
+#include "shard/convert/copy.hpp"
 
 namespace shard::convert {
 

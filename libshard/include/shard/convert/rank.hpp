@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "shard/error.hpp"
+
 namespace shard::convert {
 
 struct RankAndSize {

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "shard/dataset.hpp"
+#include "shard/error.hpp"
 #include "shard/verify.hpp"
 
 namespace shard::convert {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "shard/convert/listing.hpp"
+#include "shard/error.hpp"
 
 namespace shard::convert {
 

@@ -9,6 +9,7 @@
 
 #include "shard/convert/options.hpp"
 #include "shard/dataset.hpp"
+#include "shard/error.hpp"
 #include "shard/image/preprocess.hpp"
 
 namespace shard::convert {
