@@ -54,7 +54,7 @@ std::string name_of_sample(const ShardReader& shard, std::uint64_t sample, std::
   std::string name = fmt::format("{}: sample {}", quoted(shard.path()), sample);
   try {
     name += fmt::format(" ({})", quoted_key(shard.key(sample)));
-  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): it is named without its key
+  } catch (const Error&) {  // then without its key
   }
   return field ? fmt::format("{}, field {}", name, quoted(shard.images(field).name())) : name;
 }

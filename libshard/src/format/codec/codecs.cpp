@@ -13,16 +13,14 @@
 namespace shard {
 namespace {
 
-using Kind = CodecSpec::Kind;
-
 bool can_hold_all(const SampleSpec& /*spec*/) noexcept { return true; }
 
 // kind, name, last_level, framed, frame_alignment, can_hold, held, make
 constexpr std::array kCodecs{
-    CodecRow{Kind::none, "none", 0, false, 1, can_hold_all, "all samples", make_raw_coder},
-    CodecRow{Kind::packed, "packed", 0, true, packed::kAlignment, packed_can_hold,
+    CodecRow{CodecSpec::Kind::none, "none", 0, false, 1, can_hold_all, "all samples", make_raw_coder},
+    CodecRow{CodecSpec::Kind::packed, "packed", 0, true, packed::kAlignment, packed_can_hold,
              "images of 8 bits and up to 4 channels", make_packed_coder},
-    CodecRow{Kind::zstd, "zstd", 19, true, 1, can_hold_all, "all samples", make_zstd_coder},
+    CodecRow{CodecSpec::Kind::zstd, "zstd", 19, true, 1, can_hold_all, "all samples", make_zstd_coder},
 };
 
 // "none, packed, zstd or zstd:LEVEL with a level from 1 to 19"
