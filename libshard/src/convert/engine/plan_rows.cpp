@@ -29,148 +29,25 @@ namespace {
 
 constexpr auto kClaimPoll = std::chrono::milliseconds(100);  // also how soon a cancel is seen
 
-class PlanRows final : public RowSource {
+class PlanReader final : public RowReader {
  public:
-  // As convert_shards(). All references must outlive the source.
-  PlanRows(const Plan& plan, const Options& options, const PlanRecord& record,
-           std::vector<std::uint64_t> todo, const std::map<std::uint64_t, ShardSummary>& missing,
-           const Hooks& hooks);
-
-  std::unique_ptr<RowReader> reader(image::MemoryBudget& memory) override;
-  std::optional<ShardToFill> next_shard() override;
-  void published(std::uint64_t shard) override;
-  void stop() noexcept override;
-
- private:
-  class Reader;
-  bool ends() const noexcept;
-  bool is_finished(std::uint64_t shard) const;
-  void count_resumed(std::uint64_t shard) const;
-  std::optional<std::uint64_t> find_claimed();
-  std::optional<std::uint64_t> find();
-
-  const Plan& plan_;
-  const Options& options_;
-  const PlanRecord& record_;
-  const DatasetSpec spec_;
-  const std::vector<std::uint64_t> todo_;
-  const std::map<std::uint64_t, ShardSummary>& missing_;
-  const Hooks& hooks_;
-  std::size_t todo_next_ = 0;
-  std::uint64_t next_input_ = 0;
-  std::atomic<bool> stop_{false};
-  std::mutex mutex_;
-  std::condition_variable changed_;      // a shard was published, or the run stops
-  std::optional<ShardClaims> claims_;    // guarded by mutex_
-  std::optional<InputFetcher> fetcher_;  // of inputs on servers
-};
-
-PlanRows::PlanRows(const Plan& plan, const Options& options, const PlanRecord& record,
-                   std::vector<std::uint64_t> todo, const std::map<std::uint64_t, ShardSummary>& missing,
-                   const Hooks& hooks)
-    : plan_(plan),
-      options_(options),
-      record_(record),
-      spec_(spec_of(options, plan)),
-      todo_(options.claim ? std::vector<std::uint64_t>() : todo),
-      missing_(missing),
-      hooks_(hooks) {
-  if (options.claim)
-    claims_.emplace(
-        options.out, options.out / (missing.empty() ? kPlanFile : kDatasetFile), std::move(todo),
-        [this](std::uint64_t shard) { return is_finished(shard); },
-        [this](std::uint64_t shard) { count_resumed(shard); });
-  if (plan.list.on_server(plan.list.inputs.front()))
-    fetcher_.emplace(plan.list, plan.per_shard, [this] { return ends(); });
-}
-
-bool PlanRows::ends() const noexcept {
-  return stop_ || (hooks_.cancel != nullptr && hooks_.cancel->load(std::memory_order_relaxed));
-}
-
-void PlanRows::stop() noexcept {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  changed_.notify_all();
-}
-
-void PlanRows::count_resumed(std::uint64_t shard) const {
-  if (hooks_.counters != nullptr) hooks_.counters->resumed += plan_.shard_inputs(shard);
-}
-
-bool PlanRows::is_finished(std::uint64_t shard) const {
-  if (missing_.empty())
-    // In this order: receipts are removed after dataset.json was published.
-    return finished_shard(options_.out, record_, shard).has_value() || dataset_is_there(options_.out);
-  std::error_code error;
-  const auto size = std::filesystem::file_size(options_.out / shard_name(shard), error);
-  return !error && size == missing_.at(shard).size_bytes;
-}
-
-std::optional<std::uint64_t> PlanRows::find_claimed() {
-  std::unique_lock lock(mutex_);
-  while (!ends()) {
-    std::uint64_t shard = 0;
-    const ShardClaims::Found found = claims_->take(shard);
-    if (found == ShardClaims::Found::shard) return shard;
-    if (found == ShardClaims::Found::none) break;
-    changed_.wait_for(lock, kClaimPoll);
-  }
-  return std::nullopt;
-}
-
-// If locks do not work, or if ranks overlap, another process may have finished a shard, or all of them.
-std::optional<std::uint64_t> PlanRows::find() {
-  if (claims_) return find_claimed();
-  while (todo_next_ < todo_.size()) {
-    if (missing_.empty() && dataset_is_there(options_.out)) break;
-    const std::uint64_t shard = todo_[todo_next_++];
-    if (!missing_.empty() || !finished_shard(options_.out, record_, shard)) return shard;
-    count_resumed(shard);
-  }
-  return std::nullopt;
-}
-
-std::optional<ShardToFill> PlanRows::next_shard() {
-  const std::optional<std::uint64_t> shard = find();
-  if (!shard) return std::nullopt;
-  next_input_ = *shard * plan_.per_shard;
-  ShardToFill to_fill{*shard, plan_.shard_inputs(*shard), ShardWriterOptions(spec_)};
-  for (std::uint64_t i = 0; i < to_fill.rows; ++i)  // exact, so that no row moves when the head is written
-    to_fill.options.planned_key_bytes += plan_.list.inputs[next_input_ + i].key().size();
-  to_fill.options.planned_rows = {to_fill.rows};
-  for (const ColumnTable& column : plan_.columns)
-    to_fill.options.planned_rows.push_back(column.row_count(next_input_, to_fill.rows));
-  if (!missing_.empty()) to_fill.expected = &missing_.at(*shard);
-  return to_fill;
-}
-
-void PlanRows::published(std::uint64_t shard) {
-  if (!claims_) return;
-  {
-    const std::lock_guard lock(mutex_);
-    claims_->release(shard);
-  }
-  changed_.notify_all();
-}
-
-class PlanRows::Reader final : public RowReader {
- public:
-  Reader(PlanRows& rows, image::MemoryBudget& memory)
-      : rows_(rows),
-        plan_(rows.plan_),
-        reader_(plan_.list),
-        further_(plan_.further),
-        preprocessor_(rows.options_.preprocess),
-        decode_(decode_options(rows.options_, rows.hooks_.cancel)),
-        sample_(rows.options_.preprocess.sample_spec().size_bytes()) {
+  // `next_input`: of the plan; shared by all readers. `fetcher` null: no input is on a server.
+  PlanReader(const Plan& plan, const Options& options, const Hooks& hooks, image::MemoryBudget& memory,
+             std::uint64_t& next_input, InputFetcher* fetcher)
+      : plan_(plan),
+        options_(options),
+        next_input_(next_input),
+        fetcher_(fetcher),
+        reader_(plan.list),
+        further_(plan.further),
+        preprocessor_(options.preprocess),
+        decode_(decode_options(options, hooks.cancel)),
+        sample_(options.preprocess.sample_spec().size_bytes()) {
     decode_.memory = &memory;
   }
 
   bool take(InputRow& row) override {
-    index_ = rows_.next_input_++;
+    index_ = next_input_++;
     row.index = index_;
     row.key = input().key();
     row.size_bytes = plan_.size_of(index_);
@@ -178,8 +55,8 @@ class PlanRows::Reader final : public RowReader {
   }
 
   std::uint64_t read(InputRow& row) override {
-    if (rows_.fetcher_) {
-      fetched_ = rows_.fetcher_->get(index_);
+    if (fetcher_ != nullptr) {
+      fetched_ = fetcher_->get(index_);
       file_ = fetched_.bytes;
     } else {
       file_ = reader_.read(input());
@@ -191,7 +68,7 @@ class PlanRows::Reader final : public RowReader {
 
   void decode(RowSample& sample) override {
     check_size();
-    if (rows_.options_.pages && input().page == Input::kNoPage) require_counted(file_);
+    if (options_.pages && input().page == Input::kNoPage) require_counted(file_);
     decode_.page = input().page_number();
     sample.warnings = preprocessor_.run_file(decoder_, file_, decode_, sample_);
     sample.image = sample_;
@@ -207,8 +84,7 @@ class PlanRows::Reader final : public RowReader {
   const Input& input() const { return plan_.list.inputs[index_]; }
 
   image::Size upright_size() const {
-    const image::WideInfo info =
-        image::read_wide_info(file_, rows_.options_.max_pixels, input().page_number());
+    const image::WideInfo info = image::read_wide_info(file_, options_.max_pixels, input().page_number());
     return {info.width, info.height};
   }
 
@@ -223,22 +99,129 @@ class PlanRows::Reader final : public RowReader {
                                                   stated.width, stated.height, is.width, is.height));
   }
 
-  PlanRows& rows_;
   const Plan& plan_;
+  const Options& options_;
+  std::uint64_t& next_input_;
+  InputFetcher* fetcher_;
+  std::uint64_t index_ = 0;
   InputReader reader_;
   InputFetcher::Fetched fetched_;
+  std::span<const std::byte> file_;
   FurtherReader further_;
   image::Decoder decoder_;
   image::Preprocessor preprocessor_;
   image::DecodeOptions decode_;
   std::vector<std::byte> sample_;
-  std::uint64_t index_ = 0;
-  std::span<const std::byte> file_;
 };
 
-std::unique_ptr<RowReader> PlanRows::reader(image::MemoryBudget& memory) {
-  return std::make_unique<Reader>(*this, memory);
-}
+class PlanRows final : public RowSource {
+ public:
+  // As convert_shards(). All references must outlive the source.
+  PlanRows(const Plan& plan, const Options& options, const PlanRecord& record,
+           std::vector<std::uint64_t> todo, const std::map<std::uint64_t, ShardSummary>& missing,
+           const Hooks& hooks)
+      : plan_(plan),
+        options_(options),
+        record_(record),
+        missing_(missing),
+        hooks_(hooks),
+        todo_(std::move(todo)) {
+    if (options.claim)
+      claims_.emplace(
+          options.out, options.out / (missing.empty() ? kPlanFile : kDatasetFile), std::move(todo_),
+          [this](std::uint64_t shard) { return is_finished(shard); },
+          [this](std::uint64_t shard) { count_resumed(shard); });
+    if (plan.list.on_server(plan.list.inputs.front()))
+      fetcher_.emplace(plan.list, plan.per_shard, [this] { return ends(); });
+  }
+
+  std::unique_ptr<RowReader> reader(image::MemoryBudget& memory) override {
+    return std::make_unique<PlanReader>(plan_, options_, hooks_, memory, next_input_,
+                                        fetcher_ ? &*fetcher_ : nullptr);
+  }
+
+  std::optional<ShardToFill> next_shard() override {
+    const std::optional<std::uint64_t> shard = claims_ ? find_claimed() : find();
+    if (!shard) return std::nullopt;
+    next_input_ = *shard * plan_.per_shard;
+    ShardToFill next{*shard, plan_.shard_inputs(*shard), ShardWriterOptions(spec_)};
+    for (std::uint64_t i = 0; i < next.rows; ++i)  // exact, so that no row moves when the head is written
+      next.options.planned_key_bytes += plan_.list.inputs[next_input_ + i].key().size();
+    next.options.planned_rows = {next.rows};
+    for (const ColumnTable& column : plan_.columns)
+      next.options.planned_rows.push_back(column.row_count(next_input_, next.rows));
+    if (!missing_.empty()) next.expected = &missing_.at(*shard);
+    return next;
+  }
+
+  void published(std::uint64_t shard) override {
+    const std::lock_guard lock(mutex_);
+    if (claims_) claims_->release(shard);
+    changed_.notify_all();
+  }
+
+  void stop() noexcept override {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  bool ends() const noexcept {
+    return stop_ || (hooks_.cancel != nullptr && hooks_.cancel->load(std::memory_order_relaxed));
+  }
+
+  void count_resumed(std::uint64_t shard) const {
+    if (hooks_.counters != nullptr) hooks_.counters->resumed += plan_.shard_inputs(shard);
+  }
+
+  bool is_finished(std::uint64_t shard) const {
+    if (missing_.empty())
+      // In this order: receipts are removed after dataset.json was published.
+      return finished_shard(options_.out, record_, shard).has_value() || dataset_is_there(options_.out);
+    std::error_code error;
+    const auto size = std::filesystem::file_size(options_.out / shard_name(shard), error);
+    return !error && size == missing_.at(shard).size_bytes;
+  }
+
+  std::optional<std::uint64_t> find_claimed() {
+    std::unique_lock lock(mutex_);
+    while (!ends()) {
+      std::uint64_t shard = 0;
+      const ShardClaims::Found found = claims_->take(shard);
+      if (found == ShardClaims::Found::shard) return shard;
+      if (found == ShardClaims::Found::none) break;
+      changed_.wait_for(lock, kClaimPoll);
+    }
+    return std::nullopt;
+  }
+
+  // If locks do not work, or if ranks overlap, another process may have finished a shard, or all of them.
+  std::optional<std::uint64_t> find() {
+    while (todo_next_ < todo_.size()) {
+      if (missing_.empty() && dataset_is_there(options_.out)) break;
+      const std::uint64_t shard = todo_[todo_next_++];
+      if (!missing_.empty() || !finished_shard(options_.out, record_, shard)) return shard;
+      count_resumed(shard);
+    }
+    return std::nullopt;
+  }
+
+  const Plan& plan_;
+  const Options& options_;
+  const PlanRecord& record_;
+  const std::map<std::uint64_t, ShardSummary>& missing_;
+  const Hooks& hooks_;
+  const DatasetSpec spec_ = spec_of(options_, plan_);
+  std::vector<std::uint64_t> todo_;
+  std::size_t todo_next_ = 0;
+  std::uint64_t next_input_ = 0;
+  std::atomic<bool> stop_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;      // a shard was published, or the run stops
+  std::optional<ShardClaims> claims_;    // guarded by mutex_
+  std::optional<InputFetcher> fetcher_;  // of inputs on servers
+};
 
 }  // namespace
 
