@@ -92,7 +92,7 @@ inline void add_output_options(CLI::App& app, Outputs& outputs,
   add_json_option(app, outputs.json, what);
   app.add_option("--csv", outputs.csv, "Write the rows of the table (medians) as CSV")->type_name("FILE");
   if (chart == Chart::bars)
-    app.add_option("--plot", outputs.plot, "Draw a chart; with gnuplot installed, also as .png")
+    app.add_option("--plot", outputs.plot, "Draw a chart")
         ->type_name("FILE.svg")
         ->each([](const std::string& file) { check_chart_file(file); });
 }

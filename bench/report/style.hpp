@@ -75,8 +75,5 @@ inline constexpr const char* kChartStyle = R"css(text { fill: #1b1f24; font: 13p
 )css";
 
 inline constexpr unsigned kPageColours = 7;
-// Their colours, for gnuplot.
-inline constexpr const char* kColours[kPageColours] = {"#33669f", "#c2452d", "#2c7d46", "#8f6a00",
-                                                       "#8a3d8f", "#17808a", "#6e6e6e"};
 
 }  // namespace shard::bench

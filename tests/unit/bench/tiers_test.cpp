@@ -229,7 +229,7 @@ TEST(TierRows, AreComparedWithTheDecodingOfTheirTierAndCache) {
   EXPECT_NE(csv.find("disk,warm,false,u8,\"loader, staged\",false,150.0,4000.0"), std::string::npos) << csv;
 }
 
-TEST(ChartFile, IsSvgThatEscapesItsLabelsAndGnuplotThatQuotesThem) {
+TEST(ChartFile, IsSvgThatEscapesItsLabels) {
   PageChart chart{"a < b & c", "samples/s"};
   chart.bars = {{"x \"y\" <z>", 1000, 0, chart.group("one"), false},
                 {"w", 1, 0, chart.group("two"), false},
@@ -244,11 +244,9 @@ TEST(ChartFile, IsSvgThatEscapesItsLabelsAndGnuplotThatQuotesThem) {
   EXPECT_EQ(svg.find("var(--"), std::string::npos) << svg;
   EXPECT_EQ(svg.find("nan"), std::string::npos);
   EXPECT_EQ(svg.find("inf"), std::string::npos);
-  EXPECT_NE(to_gnuplot(chart).find("\"x \\\"y\\\" <z>\""), std::string::npos) << to_gnuplot(chart);
   chart.bars.clear();
   EXPECT_TRUE(chart_file(chart).ends_with("</svg>\n"));
-  EXPECT_SHARD_ERROR(check_chart_file("chart.pdf"), ErrorCode::invalid_argument, ".svg or .png");
-  if (!has_gnuplot()) EXPECT_SHARD_ERROR(check_chart_file("c.png"), ErrorCode::unsupported, "not installed");
+  EXPECT_SHARD_ERROR(check_chart_file("chart.pdf"), ErrorCode::invalid_argument, "ending in .svg");
 }
 
 TEST(SectionText, HasTheProblemsTheTablesAndTheNotesAndNamesWhatWasLeftOut) {
