@@ -15,6 +15,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -195,10 +196,15 @@ class PyLoader {
 
 const char* name_of(TransportKind kind) { return to_string(kind).data(); }
 
-nb::object value_of(TransportKind kind) { return nb::str(name_of(kind)); }
-nb::object value_of(const std::string& word) { return text(word); }
-nb::object value_of(double number) { return nb::cast(number); }
-nb::object value_of(std::uint64_t number) { return nb::cast(number); }
+template <class T>
+nb::object value_of(const T& statistic) {
+  if constexpr (std::is_arithmetic_v<T>)
+    return nb::cast(statistic);
+  else if constexpr (std::is_enum_v<T>)
+    return nb::str(name_of(statistic));
+  else
+    return text(statistic);
+}
 
 nb::dict stats(const PyLoader& self) {
   const LoaderStats stats = self.loader().stats();

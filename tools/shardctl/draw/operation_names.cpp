@@ -8,12 +8,19 @@ namespace {
 
 // The parts of color_jitter can be looked at one by one.
 std::optional<Operation> part_named(std::string_view name) {
-  const auto all = std::get<ops::ColorJitter>(shown(ops::ColorJitter{}));
-  if (name == "brightness") return ops::ColorJitter{.brightness = all.brightness};
-  if (name == "contrast") return ops::ColorJitter{.contrast = all.contrast};
-  if (name == "saturation") return ops::ColorJitter{.saturation = Range{0, 2}};
-  if (name == "hue") return ops::ColorJitter{.hue = Range{-0.5, 0.5}};
-  return std::nullopt;
+  Operation operation = all_operations()[0];
+  auto& part = std::get<ops::ColorJitter>(operation);
+  if (name == "brightness")
+    part.brightness = ops::kFactor.shown;
+  else if (name == "contrast")
+    part.contrast = ops::kFactor.shown;
+  else if (name == "saturation")
+    part.saturation = Range{0, 2};
+  else if (name == "hue")
+    part.hue = Range{-0.5, 0.5};
+  else
+    return std::nullopt;
+  return operation;
 }
 
 }  // namespace
