@@ -32,7 +32,7 @@ FIELDS = {
     "centre": sl.Keypoints(),
 }
 MOVES = [
-    ops.affine((-180, 180), (0.2, 0.2), (0.6, 1.5), (-20, 20, -20, 20), p=0.6),
+    ops.affine((-180, 180), (0.2, 0.2), (0.6, 1.5), (-20, 20), (-20, 20), p=0.6),
     ops.rotation((-180, 180), p=0.3),
     ops.perspective(0.4, interpolation="nearest", p=0.3),
     ops.vertical_flip(p=0.5),
