@@ -31,8 +31,8 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 // How long to wait for a process that has locked an empty folder: it is about to publish its plan.
-constexpr auto kPatience = std::chrono::seconds(10);
-constexpr auto kPoll = std::chrono::milliseconds(10);
+constexpr auto kFolderPatience = std::chrono::seconds(10);
+constexpr auto kFolderPoll = std::chrono::milliseconds(10);
 constexpr std::size_t kShardsHere = 4;  // where finished shards leave the folder
 
 std::map<std::uint64_t, ShardSummary> missing_shards(const Options& options, const DatasetInfo& info) {
@@ -231,7 +231,7 @@ void claim_folder(const Plan& plan, const Options& options, const PlanRecord& re
   claim.missing.clear();
   make_folders(out);
   bool asked = claim.folder.held();
-  const auto deadline = Clock::now() + kPatience;
+  const auto deadline = Clock::now() + kFolderPatience;
   for (;;) {
     const FolderState state = folder_state(out);
     if (state == FolderState::foreign) refuse_foreign(out);
@@ -257,7 +257,7 @@ void claim_folder(const Plan& plan, const Options& options, const PlanRecord& re
       asked = claim.folder.try_lock(out, alone) != LockResult::busy;
       if (asked) continue;
       if (state == FolderState::empty && Clock::now() < deadline) {
-        std::this_thread::sleep_for(kPoll);
+        std::this_thread::sleep_for(kFolderPoll);
         continue;
       }
       if (state == FolderState::incomplete) {

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const char* what, const fs::path& path, int error) {
+[[noreturn]] void fail_lock(const char* what, const fs::path& path, int error) {
   throw Error(error == ENOENT ? ErrorCode::not_found : ErrorCode::io,
               fmt::format("cannot {} {}: {}", what, quoted(path), std::generic_category().message(error)));
 }
@@ -93,7 +93,7 @@ std::optional<LockResult> open_to_lock(const fs::path& file, UniqueFd& fd) {
   if (errno == ENOENT) return LockResult::gone;
   // The file belongs to another user and may only be read, so it cannot be locked.
   if (errno == EACCES || errno == EPERM || errno == EROFS) return LockResult::unsupported;
-  fail("open", file, errno);
+  fail_lock("open", file, errno);
 }
 
 LockResult lock_place(int fd, std::uint64_t place, std::int64_t* holder) {
@@ -126,7 +126,7 @@ LockResult FolderLock::try_lock(const fs::path& folder, bool alone) {
   if (held_) return LockResult::taken;
   for (;;) {
     fd_.reset(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!fd_) fail("open folder", folder, errno);
+    if (!fd_) fail_lock("open folder", folder, errno);
     int status = 0;
     do {
       status = ::flock(fd_.get(), (alone ? LOCK_EX : LOCK_SH) | LOCK_NB);

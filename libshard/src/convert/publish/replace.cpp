@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const char* what, const fs::path& path, int error) {
+[[noreturn]] void fail_replace(const char* what, const fs::path& path, int error) {
   throw Error(ErrorCode::io,
               fmt::format("cannot {} {}: {}", what, quoted(path), std::generic_category().message(error)));
 }
@@ -40,7 +40,7 @@ bool is_folder(const fs::path& path) {
 fs::path real_path(const fs::path& out) {
   std::error_code error;
   fs::path real = fs::canonical(out, error);
-  if (error) fail("look at", out, error.value());
+  if (error) fail_replace("look at", out, error.value());
   return real;
 }
 
@@ -54,7 +54,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
     names.push_back(it->path().filename().string());
-  if (error) fail("read folder", folder, error.value());
+  if (error) fail_replace("read folder", folder, error.value());
   return names;
 }
 
@@ -69,13 +69,13 @@ bool has_stage(const fs::path& folder, Stage stage) {
 }
 
 void move_file(const fs::path& from, const fs::path& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) fail("move a file to", to, errno);
+  if (::rename(from.c_str(), to.c_str()) != 0) fail_replace("move a file to", to, errno);
 }
 
 void remove_folder(const fs::path& folder) {
   std::error_code error;
   fs::remove_all(folder, error);
-  if (error) fail("remove", folder, error.value());
+  if (error) fail_replace("remove", folder, error.value());
 }
 
 // Removes the old folder, `side`. Files that no conversion wrote are moved to the new one.
@@ -112,11 +112,11 @@ bool works_inside(const fs::path& real) {
 // Gives the new folder the owner and the mode of the old one.
 void copy_rights(const fs::path& from, const fs::path& to) {
   struct stat status {};
-  if (::stat(from.c_str(), &status) != 0) fail("look at", from, errno);
+  if (::stat(from.c_str(), &status) != 0) fail_replace("look at", from, errno);
   // Only root can change the owner. Failure is not an error, because the folder can be used all the same.
   const int owned = ::chown(to.c_str(), status.st_uid, status.st_gid);
   static_cast<void>(owned);
-  if (::chmod(to.c_str(), status.st_mode & 07777U) != 0) fail("set the mode of", to, errno);
+  if (::chmod(to.c_str(), status.st_mode & 07777U) != 0) fail_replace("set the mode of", to, errno);
 }
 
 void flush_parent(const fs::path& real) {
@@ -135,14 +135,14 @@ bool exchange(const fs::path& real) {
   if (works_inside(real)) return false;
   if (::rename(staging.c_str(), side.c_str()) != 0) {
     if (cannot_exchange(errno)) return false;
-    fail("move a finished data set to", side, errno);
+    fail_replace("move a finished data set to", side, errno);
   }
   flush_parent(real);
   if (::renameat2(AT_FDCWD, side.c_str(), AT_FDCWD, real.c_str(), RENAME_EXCHANGE) != 0) {
     const int error = errno;
     move_file(side, staging);
     if (cannot_exchange(error)) return false;
-    fail("put a finished data set in the place of", real, error);
+    fail_replace("put a finished data set in the place of", real, error);
   }
   try {
     flush_folder(real.parent_path());

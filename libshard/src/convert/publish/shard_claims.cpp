@@ -17,7 +17,7 @@ constexpr auto kLookPerShard = std::chrono::milliseconds(2);
 // How often it looks at all receipts, so that its progress is that of the data set.
 constexpr auto kSweep = std::chrono::seconds(5);
 // No shard takes that long: the processes that hold the last ones have stopped without ending.
-constexpr auto kPatience = std::chrono::minutes(30);
+constexpr auto kClaimPatience = std::chrono::minutes(30);
 
 }  // namespace
 
@@ -42,7 +42,7 @@ bool ShardClaims::nothing_happens() {
     seen_ = now;
     last_change_ = Clock::now();
   }
-  return Clock::now() - last_change_ > kPatience;
+  return Clock::now() - last_change_ > kClaimPatience;
 }
 
 void ShardClaims::drop_finished() {

@@ -17,7 +17,7 @@ namespace shard::convert {
 namespace {
 
 constexpr std::uint64_t kMaxNames = 1'000'000;
-constexpr std::uint64_t kMaxNameBytes = std::uint64_t{1} << 30U;  // of all of them
+constexpr std::uint64_t kMaxNamesBytes = std::uint64_t{1} << 30U;  // of all of them
 
 // What stands between braces: "a,b,c", or numbers from "000..146".
 // None: it is neither, and the braces are part of the name.
@@ -82,11 +82,11 @@ std::vector<std::string> expanded_pattern(const std::string& pattern) {
       continue;
     }
     // Looked at before anything is made of it.
-    if (inside.count > kMaxNames / count || inside.count * count > kMaxNameBytes / pattern.size())
+    if (inside.count > kMaxNames / count || inside.count * count > kMaxNamesBytes / pattern.size())
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("{} names {}{} archives; at most {} are taken, and {} bytes of names",
                               quoted_excerpt(pattern), inside.count > kMaxNames / count ? "more than " : "",
-                              std::min(inside.count * count, kMaxNames), kMaxNames, kMaxNameBytes));
+                              std::min(inside.count * count, kMaxNames), kMaxNames, kMaxNamesBytes));
     count *= inside.count;
     all.push_back({rest.substr(0, open), std::move(inside)});
     rest.remove_prefix(close + 1);
