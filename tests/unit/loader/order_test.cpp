@@ -475,7 +475,7 @@ TEST(Order, RefusesBadOptions) {
   bad.tail = Tail::short_;
   EXPECT_NO_THROW(Order(kShards, bad));
   bad.tail = static_cast<Tail>(4);
-  expect_refusal(kShards, bad, "tail is 4; it must be drop (0), pad, wrap or short (3)");
+  expect_refusal(kShards, bad, "tail is 4; it must be drop (0), pad (1), wrap (2) or short (3)");
 }
 
 TEST(Order, EmptyShardsAreDealtToNobody) {

@@ -267,7 +267,7 @@ TEST(SampledOrder, RefusesWhatCannotBe) {
   options.samples_per_epoch = 50;
   EXPECT_EQ(Order(shards, options).batches(), 6U);
   options.samples_per_epoch = ~std::uint64_t{0};
-  EXPECT_SHARD_ERROR(Order(shards, options), invalid, "at most 2^48");
+  EXPECT_SHARD_ERROR(Order(shards, options), invalid, "at most 281474976710656");
   options.samples_per_epoch = 7;
   EXPECT_SHARD_ERROR(Order(shards, options), invalid, "7 samples are fewer");
 }

@@ -27,7 +27,9 @@ std::string out_of_bounds(std::string_view name, double value, const std::string
                           const Limits& limits) {
   const bool within = value >= limits.low && value <= limits.high;  // false for NaN
   if (within && (!limits.odd || std::fmod(value, 2) == 1)) return {};
-  if (limits.high == std::numeric_limits<double>::max())
+  if (limits.low == Limits{}.low)
+    return fmt::format("{} is {}; it must be at most {}", name, text, number_text(limits.high));
+  if (limits.high == Limits{}.high)
     return fmt::format("{} is {}; it must be at least {}", name, text, number_text(limits.low));
   return fmt::format("{} is {}; it must be {}{} to {}", name, text, limits.odd ? "odd, " : "",
                      number_text(limits.low), number_text(limits.high));

@@ -115,7 +115,7 @@ static const TextOption kOptions[] = {
      false, set_channels},
     {"depth", "--depth", "Values", "N", "16", R"(
       Images of 16 bits have numbers of N bits, 9 to 16, as those of many sensors: as RGB of 8 bits they keep the highest 8 of these. An
-      image with a larger number is rejected)",
+      image with a larger number is rejected; 9 to 16)",
      false, number<&Options::depth, 9, 16>},
     {"layout", "--layout", "Values", "LAYOUT", "by preset", "Order of the axes: nchw or nhwc", false,
      set_layout},
