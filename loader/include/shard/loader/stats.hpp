@@ -45,7 +45,7 @@ struct LoaderStats {
 
   // visit(Statistic, pointer to the member) for each, in this order.
   template <class Visit>
-  static void members(Visit& visit) {
+  static constexpr void members(Visit& visit) {
     visit(Statistic{"batches", "delivered"}, &LoaderStats::batches);
     visit(Statistic{"samples", "delivered"}, &LoaderStats::samples);
     visit(Statistic{"bytes", "stored bytes moved to the device, or served from its memory (resident)"},
@@ -59,6 +59,12 @@ struct LoaderStats {
     visit(Statistic{"starved_seconds", "the training loop waiting for a batch"},
           &LoaderStats::starved_seconds);
     visit(Statistic{"transport", "that is used"}, &LoaderStats::transport);
+    visit(
+        Statistic{
+            "reason",
+            "why this transport is used, which ones were ruled out and by what; for mapped also how many "
+            "shards could not be registered and why"},
+        &LoaderStats::reason);
     visit(Statistic{"registered_bytes", "of shards that the device reads where they are", true},
           &LoaderStats::registered_bytes);
     visit(Statistic{"pinned_bytes", "of pinned memory", true}, &LoaderStats::pinned_bytes);
@@ -69,11 +75,22 @@ struct LoaderStats {
     visit(Statistic{"requests", "sent to servers"}, &LoaderStats::requests);
     visit(Statistic{"retries", "of them, after a failure"}, &LoaderStats::retries);
     visit(Statistic{"fetch_seconds", "batches waiting for their shards"}, &LoaderStats::fetch_seconds);
+    visit(
+        Statistic{
+            "arrived_shards",
+            "whole shards that came here, fetched or found in the cache; in transit, those of every epoch"},
+        &LoaderStats::arrived_shards);
     visit(Statistic{"arrived_bytes", "of them"}, &LoaderStats::arrived_bytes);
     visit(Statistic{"passed_bytes", "of shards that went through the transit area"},
           &LoaderStats::passed_bytes);
     visit(Statistic{"transit_bytes", "of shards that are in it now, on the disk", true},
           &LoaderStats::transit_bytes);
+    visit(
+        Statistic{
+            "storage_problem",
+            "what kept a shard out of the cache or the transit area, beside a lack of room, and what to do; "
+            "empty: nothing. The batches are right all the same: such shards are read by range"},
+        &LoaderStats::storage_problem);
   }
 
   // Numbers add up; of words, the later ones count where there are any.
