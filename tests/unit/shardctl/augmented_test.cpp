@@ -141,7 +141,7 @@ TEST(Augmented, AnOperationAloneChangesSamplesThatAreNotCropped) {
     }
     EXPECT_TRUE(changed);
   }
-  EXPECT_EQ(count, 21U);
+  EXPECT_GE(count, 21U);
   EXPECT_FALSE(visible_operation("Invert"));
 }
 
