@@ -14,8 +14,8 @@ namespace shard::testing {
 
 inline constexpr std::uint32_t kOperationKinds = std::variant_size_v<Operation>;
 
-// Gives each parameter a random value: of all within its bounds, or where these are wide, within four times what
-// is shown of it or its default.
+// Gives each parameter a random value: of all within its bounds, or where these are wide, within four times
+// what is shown of it or its default.
 class RandomParameters {
  public:
   explicit RandomParameters(Random& random) : random_(random) {}

@@ -24,8 +24,8 @@
 
 namespace shard::python {
 
-// Sets the members of a declared struct from a dict, by their names. What the dict does not have, and None for
-// what cannot be none, stays as it is.
+// Sets the members of a declared struct from a dict, by their names. What the dict does not have, and None
+// for what cannot be none, stays as it is.
 class FromDict {
  public:
   // where: stands before the message of errors.

@@ -398,7 +398,7 @@ def test_12_bits_in_files_of_16_are_a_warning_with_the_cure(tmp_path):
     [
         ({"preset": "fast"}, ValueError, '^preset "fast"'),
         ({"crop": "big"}, ValueError, '^crop "big"'),
-        ({"depth": 8}, ValueError, "^depth is 8; it must be 9 to 16"),
+        ({"depth": 8}, ValueError, '^depth "8": expected a whole number of 9 to 16'),
         ({"max_pixels": 0}, ValueError, "^max_pixels must be at least 1"),
         (
             {"rank": 3, "world_size": 2},

@@ -94,7 +94,7 @@ def test_shards_leave_after_the_last_batch_that_reads_them(server, tmp_path):
     for _ in range(20):
         options = {
             "prefetch": chance.randint(1, 4),
-            "transit_bytes": chance.choice([0, size]),
+            "remote": sl.RemoteOptions(transit_bytes=chance.choice([0, size])),
             "dtype": "float32",
             "mean": (0, 0, 0),
             "std": (1 / 255,) * 3,

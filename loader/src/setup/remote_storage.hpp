@@ -6,8 +6,8 @@
 
 namespace shard {
 
-// The data set with its cache and its transit area. Sets options.remote.transit_bytes to what is used: 0 where there
-// is no transit area. A local data set is returned as it is. Errors: io.
+// The data set with its cache and its transit area. Sets options.remote.transit_bytes to what is used: 0
+// where there is no transit area. A local data set is returned as it is. Errors: io.
 Dataset with_storage(Dataset data, LoaderOptions& options);
 
 }  // namespace shard

@@ -1,8 +1,8 @@
 // The options of a conversion that people write as text: on a command line, in a file, in Python.
 //
-// Each is a row of a table: shardify's option with its help, Python's keyword, the check and what it sets are made
-// from it. A new one is a member of Options, its row, and a row in docs/shardify.md (and in Python its type, in
-// _convert_options.py).
+// Each is a row of a table: shardify's option with its help, Python's keyword, the check and what it sets
+// are made from it. A new one is a member of Options, its row, and a row in docs/shardify.md (and in Python
+// its type, in _convert_options.py).
 #pragma once
 
 #include <map>
@@ -40,8 +40,8 @@ class TextOptions {
  public:
   TextOptions() = default;
   TextOptions(std::initializer_list<std::pair<const std::string_view, std::string>> values);
-  // An option that may be given several times gets one more value. Throws invalid_argument if there is no such
-  // option.
+  // An option that may be given several times gets one more value. Throws invalid_argument if there is no
+  // such option.
   void add(std::string_view name, std::string value);
   bool has(std::string_view name) const { return values_.contains(name); }
   const std::vector<std::string>& values(std::string_view name) const;
@@ -50,8 +50,8 @@ class TextOptions {
   std::map<std::string, std::vector<std::string>, std::less<>> values_;
 };
 
-// Sets the members of `options` that these values stand for: the preset first, then what is given besides. Errors:
-// those of TextOption::set; invalid_argument for options that exclude or need each other.
+// Sets the members of `options` that these values stand for: the preset first, then what is given besides.
+// Errors: those of TextOption::set; invalid_argument for options that exclude or need each other.
 void apply(const TextOptions& text, Options& options);
 
 }  // namespace shard::convert

@@ -8,8 +8,8 @@
 
 namespace shard::convert {
 
-// "NAME=DIR", with any of ",suffix=S", ",role=mask", ",classes=N", ",ignore=N", ",dtype=D", ",filter=F", ",codec=C"
-// and ",size=any" behind it. option: named in errors, which are invalid_argument.
+// "NAME=DIR", with any of ",suffix=S", ",role=mask", ",classes=N", ",ignore=N", ",dtype=D", ",filter=F",
+// ",codec=C" and ",size=any" behind it. option: named in errors, which are invalid_argument.
 FurtherImages parse_pair(std::string_view option, const std::string& text);
 
 }  // namespace shard::convert

@@ -1,5 +1,5 @@
-// How each option that is written as text sets its member. All throw invalid_argument, naming the option, the value
-// and what is expected.
+// How each option that is written as text sets its member. All throw invalid_argument, naming the option,
+// the value and what is expected.
 #pragma once
 
 #include <algorithm>

@@ -89,14 +89,14 @@ struct MemoryOptions {
 
 // What is kept on this machine of a data set on servers (docs/remote.md).
 struct RemoteOptions {
-  // The folder for whole shards, which all processes of a node may share, and the most bytes that its files have
-  // (0: what the disk has). Nothing is removed from it.
+  // The folder for whole shards, which all processes of a node may share, and the most bytes that its files
+  // have (0: what the disk has). Nothing is removed from it.
   std::filesystem::path cache{};
   std::uint64_t cache_bytes = 0;
-  // The folder through which shards pass that do not fit in the cache, ahead of the order, and the most bytes that
-  // they have at a time. Empty: the cache folder, or without a cache TMPDIR. 0: what two windows of shards need, at
-  // most a quarter of the disk. A global shuffle has no such area: samples whose shard is not in the cache are
-  // requested one by one.
+  // The folder through which shards pass that do not fit in the cache, ahead of the order, and the most
+  // bytes that they have at a time. Empty: the cache folder, or without a cache TMPDIR. 0: what two windows
+  // of shards need, at most a quarter of the disk. A global shuffle has no such area: samples whose shard
+  // is not in the cache are requested one by one.
   std::filesystem::path transit{};
   std::uint64_t transit_bytes = 0;
 

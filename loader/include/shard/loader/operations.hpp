@@ -7,9 +7,10 @@
 //   shardctl show --augment     an operation by name, with the values of `shown`
 //   shardbench transform        one of each; random operations of tests
 //
-// A new operation is a struct here (at the end of Operation), its draw() in loader/src/transform/augment/draw.cpp
-// and, where no instruction does it yet, one in Opcode with its kernels for host and CUDA. A test
-// (tests/structure/operations.py) says what it lacks: a row in docs/augment.md, a test.
+// A new operation is a struct here (at the end of Operation), its draw() in
+// loader/src/transform/augment/draw.cpp and, where no instruction does it yet, one in Opcode with its
+// kernels for host and CUDA. A test (tests/structure/operations.py) says what it lacks: a row in
+// docs/augment.md, a test.
 #pragma once
 
 #include <array>

@@ -1,8 +1,8 @@
 // LoaderStats: what a loader delivered, and who waited for whom.
 //
-// Each statistic is a member with a row in members(). Sums over the parts of a loader, Python's Stats with its
-// stub, and what a loader keeps of threads that ended are made from the rows: a new one is such a member and the
-// line that counts it.
+// Each statistic is a member with a row in members(). Sums over the parts of a loader, Python's Stats with
+// its stub, and what a loader keeps of threads that ended are made from the rows: a new one is such a
+// member and the line that counts it.
 #pragma once
 
 #include <cstdint>

@@ -44,13 +44,13 @@ class RemoteOptions:
     transit_bytes: int | None = None
 
 
-def members_of(kind: type) -> Callable[[str, Any], dict[str, Any]]:
+def members_of(kind: type[MemoryOptions] | type[RemoteOptions]) -> Callable[[str, Any], dict[str, Any]]:
     """takes(name, value) of an option that is such a group."""
 
     def takes(name: str, value: Any) -> dict[str, Any]:
         if not isinstance(value, kind):
             _check.refuse(name, value, f"{kind.__name__}(...)")
-        members = dataclasses.asdict(value)
+        members: dict[str, Any] = {one.name: getattr(value, one.name) for one in dataclasses.fields(kind)}
         for path in ("cache", "transit"):
             if members.get(path) is not None:
                 members[path] = os.path.abspath(_check.path(path, members[path]))
