@@ -24,8 +24,8 @@
 
 namespace shard::python {
 
-// Sets the members of a declared struct from a dict, by their names. What the dict does not have, and None
-// for what cannot be none, stays as it is.
+// Sets the members of a declared struct from a dict, by their names. What the dict does not have stays as it
+// is; None is an error where a member cannot be none.
 class FromDict {
  public:
   // where: stands before the message of errors.
@@ -40,8 +40,7 @@ class FromDict {
     const nb::str key(name.data(), name.size());
     known_[key] = true;
     if (!given_.contains(key)) return;
-    const nb::object value = given_[key];
-    if (!value.is_none() || kIsOptional<T>) set(name, member, value);
+    set(name, member, nb::object(given_[key]));
   }
   // Throws if the dict has more.
   void end() const {
@@ -50,11 +49,6 @@ class FromDict {
   }
 
  private:
-  template <class T>
-  static constexpr bool kIsOptional = requires(T t) {
-    t.reset();
-  };
-
   template <class T>
   T cast(std::string_view name, const nb::handle& value, const char* expected) const {
     try {

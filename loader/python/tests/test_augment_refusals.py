@@ -101,6 +101,8 @@ def test_a_probability_out_of_range_and_an_unknown_parameter_are_refused(data, n
         (ops.auto_augment("mnist"), 'policy is "mnist"; expected "imagenet", "cifar10" or "svhn"'),
         (ops.rand_augment(2, 9, bins=9), "magnitude is 9; it must be 0 to 8"),
         (ops.posterize(2.5), "bits is 2.5; expected a whole number from 0 on"),
+        (ops.posterize(None), "bits is None; expected a whole number"),
+        (ops.invert(p=None), "p is None; expected a number"),
         (sl.Operation("cutout", {}), "there is no operation of this name"),
     ],
 )
@@ -398,3 +400,11 @@ def test_a_normalisation_that_counts_in_bytes_is_refused(data, dtype, mean, std)
         sl.Loader(data, batch_size=4, dtype=dtype, mean=mean, std=std)
     with pytest.raises(sl.InvalidArgumentError, match="values are 0 to 1 before"):
         sl.Loader(data, batch_size=4, augment=sl.Augment(dtype=dtype, mean=mean, std=std))
+
+
+@pytest.mark.parametrize(
+    "name", ["seed", "prefetch", "threads", "verify", "transport", "partition", "repeats"]
+)
+def test_none_is_no_value_of_an_option_that_needs_one(data, name):
+    with pytest.raises(ValueError, match=f"^{name} is None; expected"):
+        sl.Loader(data, batch_size=4, **{name: None})

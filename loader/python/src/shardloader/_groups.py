@@ -51,6 +51,7 @@ def members_of(kind: type[MemoryOptions] | type[RemoteOptions]) -> Callable[[str
         if not isinstance(value, kind):
             _check.refuse(name, value, f"{kind.__name__}(...)")
         members: dict[str, Any] = {one.name: getattr(value, one.name) for one in dataclasses.fields(kind)}
+        members = {option: given for option, given in members.items() if given is not None}
         for path in ("cache", "transit"):
             if members.get(path) is not None:
                 members[path] = os.path.abspath(_check.path(path, members[path]))

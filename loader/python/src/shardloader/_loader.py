@@ -249,7 +249,6 @@ class Loader:
             **(passed["remote"] or {}),
             "batch_size": batch_size,
             "order": "windowed" if window_shards is not None else "shuffle" if shuffle else "sequential",
-            "window_shards": window_shards,
             "tail": tail_of(tail, drop_last),
             "sampling": sampling_of(self.data, mixed, sampling, weights, replacement),
             "samples_per_epoch": samples_of_epoch(samples_per_epoch),
@@ -258,6 +257,10 @@ class Loader:
             "mix": None if mix is None else options_of_mix(mix),
             **target_options(fields or {}, self.data, "nchw" if isinstance(arrays, Torch) else "", as_stored),
         }
+        if window_shards is not None:
+            wanted["window_shards"] = window_shards
+        if wanted["samples_per_epoch"] is None:
+            del wanted["samples_per_epoch"]
         given = None if rank is None or world_size is None else (rank, world_size)
         self._engine = Engine(self.data, ordinal, wanted, arrays, given)
         if progress:
