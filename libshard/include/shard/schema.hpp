@@ -48,16 +48,14 @@ template <class T>
 std::string violation(std::string_view name, const T& value, const Limits& limits) {
   if constexpr (std::is_enum_v<T>)
     return not_one_of(name, static_cast<std::size_t>(value), words_of(T{}));
-  else if constexpr (std::is_same_v<T, bool>)
-    return {};
-  else if constexpr (std::is_integral_v<T>)
+  else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
     return out_of_bounds(name, static_cast<double>(value), std::to_string(value), limits);
   else if constexpr (std::is_floating_point_v<T>)
     return out_of_bounds(name, double{value}, number_text(double{value}), limits);
   else if constexpr (std::is_same_v<T, Range>)
     return out_of_bounds(name, value, limits);
   else
-    return {};
+    return {};  // any other type has no bounds
 }
 
 }  // namespace shard
