@@ -3,6 +3,8 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <mutex>
@@ -77,6 +79,7 @@ class LoaderStops : public ::testing::TestWithParam<Way> {
   double longest_ = 0;
 };
 class StopsWhileRegistering : public LoaderStops {};  // on a device that registers shards
+class StopsOfResident : public LoaderStops {};
 
 TEST_P(LoaderStops, JoinsWhereverItsConsumerStops) {
   for (std::uint32_t prefetch : {1U, 4U, 64U})
@@ -109,6 +112,36 @@ TEST_P(LoaderStops, GoesOnWhereABrokenLoopLeftOff) {
   for (Batch& batch : loader.epoch(0)) indices.push_back(batch.index());
   ASSERT_EQ(indices.size(), 25U);
   for (std::size_t i = 0; i < indices.size(); ++i) EXPECT_EQ(indices[i], i);
+}
+
+// A loader that was stopped often still comes to have each sample on the device: what a stopped batch was
+// bringing is brought again, to the same place.
+TEST_P(StopsOfResident, ComesToHaveAllSamplesOnTheDevice) {
+  LoaderOptions asked = options(4);
+  asked.tail = Tail::short_;
+  asked.verify = Verify::never;
+  Loader loader(*data_, device_, asked);
+  std::uint64_t epoch = 0;
+  for (; epoch < 200; ++epoch) {
+    loader.start_epoch(2 * epoch);
+    for (std::uint64_t i = 0; i < epoch % 5; ++i) {
+      auto batch = loader.next();
+      expect_right(batch.value());
+    }
+  }
+  epoch *= 2;
+  for (Batch& batch : loader.epoch(epoch)) expect_right(batch);
+  for (const ShardSummary& shard : data_->info().shards) {
+    const std::filesystem::path path = dir_.path() / shard.file;
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    std::uint64_t header = 0;
+    file.read(reinterpret_cast<char*>(&header), sizeof header);
+    const std::uint64_t begin = sizeof header + header;
+    file.seekp(static_cast<std::streamoff>(begin));
+    file << std::string(std::filesystem::file_size(path) - begin, '\0');
+    ASSERT_TRUE(file.flush());
+  }
+  for (Batch& batch : loader.epoch(epoch + 1)) expect_right(batch);
 }
 
 // Held batches keep their memory and their bytes, whoever gives them back and when.
@@ -362,6 +395,10 @@ INSTANTIATE_TEST_SUITE_P(Ways, LoaderStops,
                                            Way{"resident", TransportKind::resident, false},
                                            Way{"resident_gpu_like", TransportKind::resident, true},
                                            Way{"direct", TransportKind::direct, false}),
+                         [](const auto& way) { return std::string(way.param.name); });
+INSTANTIATE_TEST_SUITE_P(Ways, StopsOfResident,
+                         ::testing::Values(Way{"resident", TransportKind::resident, false},
+                                           Way{"resident_gpu_like", TransportKind::resident, true}),
                          [](const auto& way) { return std::string(way.param.name); });
 INSTANTIATE_TEST_SUITE_P(Ways, StopsWhileRegistering,
                          ::testing::Values(Way{"mapped_gpu_like", TransportKind::mapped, true},

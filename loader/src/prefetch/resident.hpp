@@ -1,9 +1,9 @@
 // Samples that stay in device memory after their first upload.
 //
-// One block of memory, filled in the order in which samples are first seen. Samples are never evicted, and
-// the place of a sample whose upload failed is not used again. Used by the feeder thread only. The copy
-// stream writes a sample, and work that reads it waits for that copy. Host memory grows with the number of
-// resident samples, not with the data set.
+// One block of memory, filled in the order in which samples are first seen. Samples are never evicted. A sample
+// whose upload failed or was stopped keeps its place for the next attempt. Used by the feeder thread only. The
+// copy stream writes a sample, and work that reads it waits for that copy. Host memory grows with the number
+// of resident samples, not with the data set.
 #pragma once
 
 #include <cstdint>
@@ -23,22 +23,37 @@ class ResidentSamples {
 
   // Where the sample lies, or null.
   const std::byte* find(std::uint64_t sample) const noexcept {
-    const auto at = place_.find(sample);
-    return at == place_.end() ? nullptr : block_->data() + at->second;
+    const auto at = places_.find(sample);
+    return at == places_.end() || !at->second.filled ? nullptr : block_->data() + at->second.begin;
   }
-  // A place for a sample that is not resident yet. Null if there is no room for it.
+  // A place for a sample that is not resident yet; it counts as resident from now on. Null if there is no room
+  // for it. A sample always has the same size.
   std::byte* add(std::uint64_t sample, std::uint64_t size_bytes) {
-    const std::uint64_t begin = round_up(used_, alignment_);
-    if (begin > block_->size_bytes() || size_bytes > block_->size_bytes() - begin) return nullptr;
-    place_[sample] = begin;
-    used_ = begin + size_bytes;
-    return block_->data() + begin;
+    const auto [at, is_new] = places_.try_emplace(sample);
+    Place& place = at->second;
+    if (is_new) {
+      place.begin = round_up(used_, alignment_);
+      if (place.begin > block_->size_bytes() || size_bytes > block_->size_bytes() - place.begin) {
+        places_.erase(at);
+        return nullptr;
+      }
+      used_ = place.begin + size_bytes;
+    }
+    place.filled = true;
+    return block_->data() + place.begin;
   }
-  // The upload of the sample failed: it is not resident.
-  void forget(std::uint64_t sample) noexcept { place_.erase(sample); }
+  // The upload of the sample failed or was stopped: it is not resident.
+  void forget(std::uint64_t sample) noexcept {
+    if (const auto at = places_.find(sample); at != places_.end()) at->second.filled = false;
+  }
 
  private:
-  std::unordered_map<std::uint64_t, std::uint64_t> place_;  // by sample: its offset in the block
+  struct Place {
+    std::uint64_t begin = 0;  // in the block
+    bool filled = false;
+  };
+
+  std::unordered_map<std::uint64_t, Place> places_;  // by sample
   std::unique_ptr<Block> block_;
   std::uint64_t alignment_;
   std::uint64_t used_ = 0;

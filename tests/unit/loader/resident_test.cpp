@@ -1,0 +1,50 @@
+#include "prefetch/resident.hpp"
+
+#include <gtest/gtest.h>
+
+#include "loader_fixture.hpp"
+
+namespace shard::testing {
+namespace {
+
+constexpr std::uint64_t kSample = 100;
+
+TEST(ResidentSamples, KeepsTheSamplesThatFit) {
+  const auto device = make_host_device(1);
+  ResidentSamples samples(*device, 3 * kSample);
+  EXPECT_EQ(samples.find(7), nullptr);
+  const std::byte* const seven = samples.add(7, kSample);
+  ASSERT_NE(seven, nullptr);
+  EXPECT_EQ(samples.find(7), seven);
+  const std::byte* const eight = samples.add(8, kSample);
+  EXPECT_EQ(eight, seven + kSample);
+  EXPECT_NE(samples.add(9, kSample), nullptr);
+  EXPECT_EQ(samples.add(10, kSample), nullptr);
+  EXPECT_EQ(samples.find(10), nullptr);
+}
+
+TEST(ResidentSamples, BeginsAtMultiplesOfTheAlignment) {
+  const auto device = make_host_device(1);
+  ResidentSamples samples(*device, 384 + kSample, 128);
+  const std::byte* const first = samples.add(0, 129);
+  EXPECT_EQ(samples.add(1, 1), first + 256);
+  EXPECT_EQ(samples.add(2, kSample), first + 384);
+  EXPECT_EQ(samples.add(3, 1), nullptr);
+}
+
+// A loader that is stopped again and again still comes to have all samples on the device.
+TEST(ResidentSamples, LosesNoRoomToUploadsThatWereStopped) {
+  const auto device = make_host_device(1);
+  ResidentSamples samples(*device, 3 * kSample);
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    for (const std::uint64_t sample : {4, 5, 6}) ASSERT_NE(samples.add(sample, kSample), nullptr) << attempt;
+    for (const std::uint64_t sample : {6, 4, 5}) samples.forget(sample);
+    for (const std::uint64_t sample : {4, 5, 6}) EXPECT_EQ(samples.find(sample), nullptr);
+  }
+  samples.forget(1000);  // was never there
+  EXPECT_NE(samples.add(6, kSample), samples.add(5, kSample));
+  EXPECT_EQ(samples.add(1000, kSample), nullptr);
+}
+
+}  // namespace
+}  // namespace shard::testing
