@@ -121,6 +121,7 @@ def test_targets_are_those_of_the_host(tmp_path, codec, transport):
         "framework": "torch",
         "augment": views[0],
         "fields": {"mask": "nearest"},
+        "as_stored": ["boxes"],
         "mix": sl.MixPairs(cutmix=1.0),
     }
     for ours, theirs in zip(
