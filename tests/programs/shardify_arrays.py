@@ -206,6 +206,23 @@ class Arrays(TestCase):
         self.assertEqual(digests(self.path / "out-npy.gz"), digests(self.path / "out-npy"))
         self.assertEqual(all_labels(self.path / "out-npy"), labels.tolist())
 
+    def test_compressed_arrays_of_every_dtype_are_those_that_they_pack(self):
+        whole = self.images(5, 20, 30, 3)
+        for dtype in "<u2", ">i2", "|i1", "<f2", "<f4", ">f4", "<f8":
+            with self.subTest(dtype):
+                name = dtype.translate({ord("<"): "little-", ord(">"): "big-", ord("|"): "byte-"})
+                plain, packed = self.path / f"{name}.npy", self.path / f"{name}.npy.gz"
+                np.save(plain, (whole // 2).astype(dtype))
+                write(packed, gzip.compress(plain.read_bytes()))
+                for source in plain, packed:
+                    out = self.path / f"out-{source.name}"
+                    self.assert_code(
+                        shardify(source, out, "--squash", "30x20", "--dtype", "f32", "--quiet"), 0
+                    )
+                self.assertEqual(
+                    digests(self.path / f"out-{packed.name}"), digests(self.path / f"out-{plain.name}")
+                )
+
     def test_damaged_compressed_arrays_are_refused_and_leave_no_files(self):
         images = self.images(9, 20, 30, 3)
         np.save(self.path / "x.npy", images)

@@ -242,6 +242,11 @@ bool channels_first(const std::vector<std::uint64_t>& shape) {
 
 }  // namespace
 
+std::uint64_t element_bytes(const std::string& dtype) noexcept {
+  const std::optional<ArrayImages> image = element_of(dtype);
+  return image ? image->element_bytes : integer_bytes(dtype);
+}
+
 ArrayImages images_of(const ArrayHeader& header, ArrayLayout layout) {
   const auto& shape = header.shape;
   const auto is_channels = [](std::uint64_t axis) { return axis == 1 || axis == 3 || axis == 4; };

@@ -42,6 +42,8 @@ std::uint64_t count_elements(const ArrayHeader& header, std::uint64_t element_by
 
 // A whole number of one of numpy's dtypes; integer_bytes() is 0 for others.
 std::uint64_t integer_bytes(const std::string& dtype) noexcept;
+// Of whole numbers, and of floating ones that images may have; 0 for others.
+std::uint64_t element_bytes(const std::string& dtype) noexcept;
 // Errors: corrupt, if it is more than int64 holds.
 std::int64_t load_integer(const std::string& dtype, const std::byte* element);
 

@@ -105,7 +105,7 @@ Found find_array(const OpenArchive& file, const fs::path& path) {
   Unpacker unpacker(file, 0, file.size(), Packed::gzip);
   const std::vector<std::byte> begin = unpacked_header(unpacker);
   Found found{parse_header(name, begin), 0, 0, nullptr};
-  const std::uint64_t bytes = integer_bytes(found.header.dtype);
+  const std::uint64_t bytes = element_bytes(found.header.dtype);
   if (bytes == 0) return found;  // of use to nobody: who asked for it says so
   const std::uint64_t count = count_elements(found.header, bytes, Unpacker::most_bytes(file.size()));
   found.size_bytes = found.header.data_offset + count * bytes;
