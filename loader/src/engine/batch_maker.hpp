@@ -1,25 +1,23 @@
 // BatchMaker: makes one batch in one slot, in two steps, so that the host's part of several batches overlaps.
 //
-//   begin   decides which samples, and where each comes from and goes to; the transport starts the host's
-//           part (reads, copies, decoding)
-//   end     queues the copies and then, in a compute stream, columns, transform and ready_event
+//   begin   Placement decides which samples, and where each comes from and goes to; the transport starts the
+//           host's part (reads, copies, decoding)
+//   end     the transport queues the copies, and ComputeQueue, in a compute stream, columns, transform and
+//           ready_event
 //
-// It owns the transport, the streams, the pool and the resident samples.
+// It joins these three, and waits for what they need: shards, consumers, the device.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "base/system/thread_pool.hpp"
-#include "engine/field_maker.hpp"
+#include "engine/compute_queue.hpp"
 #include "engine/mailbox.hpp"
-#include "engine/view_draws.hpp"
-#include "fields/delivered_columns.hpp"
-#include "prefetch/resident.hpp"
+#include "engine/placement.hpp"
 #include "prefetch/shard_filler.hpp"
 #include "setup/loader_setup.hpp"
 #include "slot/ring.hpp"
@@ -41,7 +39,7 @@ class BatchMaker {
   // end() must be called for slots in the order of begin(). Errors name shard and sample.
   void begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, bool verify);
   void end(Slot& slot);
-  // After begin() or end() failed: the samples that the batch was bringing do not count as being on the
+  // After begin() or end() failed: the samples that the batch was fetching do not count as being on the
   // device.
   void abandon(const Slot& slot) noexcept;
 
@@ -50,55 +48,20 @@ class BatchMaker {
   const LoaderStats& stats() const noexcept { return stats_; }
 
   // Which transport, and why. From any thread.
-  TransportKind kind() const noexcept { return resident_ ? TransportKind::resident : transport_->kind(); }
+  TransportKind kind() const noexcept {
+    return placement_.keeps_resident() ? TransportKind::resident : transport_->kind();
+  }
   std::string reason() const;
   // Of whole shards of a server. From any thread.
   LoaderStats arrivals() const { return filler_ ? filler_->stats() : LoaderStats(); }
 
  private:
-  // What this class keeps about the batch in a slot.
-  struct Work {
-    // Device: the batch before the transform. Null if the transform reads no copy.
-    std::unique_ptr<Block> raw;
-    // A copy, because the consumer's work may still read Slot::indices of the batch before.
-    BatchIndices indices;
-    ViewDraws draws;
-    // Where each sample is on the device: those of the images, then those of each further field.
-    // Null: the device reads it where it is mapped.
-    std::vector<const std::byte*> sources;
-    // The bytes of each of them that go to the device.
-    std::vector<std::uint64_t> sizes;
-  };
-
-  // A stream for transforms, and the memory that they share: ComputeMemory.
-  struct Lane {
-    std::unique_ptr<Block> decoded;
-    std::unique_ptr<Block> augment;
-    std::unique_ptr<FieldMaker> fields;
-    std::unique_ptr<Stream> stream;  // destroyed first
-  };
-
-  void prepare_lanes();
   void prepare_slots(Ring& ring);
-  void prepare_columns(Slot& slot, const SlotMemory& memory);
   void make_resident();
   void wait_for_last_use(const Slot& slot);
-  void draw_pairs(Slot& slot);
-  void open_shards(const Slot& slot);
   void wait_for_shards(const Slot& slot);
-  void place_samples(Slot& slot);
-  void place_part(Slot& slot, std::uint32_t part, std::byte* target, std::uint64_t& fetched);
-  std::uint64_t resident_key(std::uint64_t sample, std::uint32_t part) const noexcept {
-    return sample * setup_.forms.size() + part;
-  }
-  std::span<const std::byte* const> sources_of(const Slot& slot, std::size_t part) const;
-  std::span<const std::uint64_t> sizes_of(const Slot& slot, std::size_t part) const;
   void wait_copied(const Slot& slot);
   void wait_released(Slot& slot);
-  void write_columns(Slot& slot);
-  void queue_transforms(Slot& slot, Lane& lane);
-  void queue_fields(Slot& slot, Lane& lane);
-  void queue_gather(Slot& slot, Lane& lane);
 
   const LoaderSetup& setup_;
   const Mailbox& mailbox_;
@@ -107,24 +70,15 @@ class BatchMaker {
   // Declared before the streams and the pool, whose work reads and writes them:
   // so they are destroyed after those.
   std::optional<ShardFiller> filler_;  // of a data set on servers, if shards are brought here
-  std::vector<Work> work_;             // by slot
-  std::optional<ResidentSamples> resident_;
+  Placement placement_;
   std::unique_ptr<Transport> transport_;
   std::string reason_;
-  std::unique_ptr<ThreadPool> pool_;
+  ThreadPool pool_;
   // One stream for all copies of the copy engine. Two streams that alternate were slower (batches of 32:
   // 0.92 of the link, 0.94 with one). Two if kernels copy: the next batch's kernel begins while the last
   // blocks of this one end.
   std::vector<std::unique_ptr<Stream>> copy_streams_;
-  std::vector<Lane> lanes_;  // batches take turns
-  std::size_t lane_ = 0;     // of the batch in end()
-
-  std::vector<TransformWork> transforms_;   // of the batch in end(), by view
-  std::vector<const std::byte*> decoded_;   // scratch: where samples are that are decoded once for all views
-  std::vector<CopyItem> gathered_;          // scratch
-  std::uint64_t placed_ = 0;                // batches whose samples were placed
-  std::vector<std::uint64_t> last_placed_;  // by shard: the last such batch that reads it
-  ColumnGather columns_;
+  std::unique_ptr<ComputeQueue> queue_;
 };
 
 }  // namespace shard

@@ -40,18 +40,6 @@ FieldMaker::FieldMaker(const LoaderSetup& setup)
   scratch_ = between_ + memory_.between_bytes;
 }
 
-void FieldMaker::prepare(Slot& slot, std::span<const std::uint64_t> offsets) const {
-  std::size_t next = 0;
-  for (const DeliveredField& field : setup_.fields)
-    for (std::size_t view = 0; view < field.views.size(); ++view) {
-      const FieldView& of = field.views[view];
-      SlotColumn column{field.name, view, of.delivered.dtype, {setup_.options.batch_size}, nullptr, nullptr};
-      column.shape.insert(column.shape.end(), of.shape.begin(), of.shape.end());
-      column.device = slot.images->data() + offsets[next++];
-      slot.fields.push_back(std::move(column));
-    }
-}
-
 void FieldMaker::queue(Stream& stream, Slot& slot, std::size_t number, const Samples& samples,
                        std::span<const DrawnSteps> views) {
   const DeliveredField& field = setup_.fields[number];

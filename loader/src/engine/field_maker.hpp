@@ -25,10 +25,6 @@ class FieldMaker {
   // Allocates FieldMemory. Errors: resource.
   explicit FieldMaker(const LoaderSetup& setup);
 
-  // Where a slot has each field and view is appended to slot.fields.
-  // `offsets`: in slot.images, field by field.
-  void prepare(Slot& slot, std::span<const std::uint64_t> offsets) const;
-
   // One field of a batch: its stored samples, and the bytes of each.
   struct Samples {
     std::span<const std::byte* const> sources;
@@ -37,7 +33,6 @@ class FieldMaker {
   // Queues field `number` of a batch, for all views.
   void queue(Stream& stream, Slot& slot, std::size_t number, const Samples& samples,
              std::span<const DrawnSteps> views);
-  std::uint64_t device_bytes() const noexcept { return memory_.size_bytes(); }
 
  private:
   void queue_view(Stream& stream, const FieldView& view, std::span<const std::byte* const> sources,

@@ -1,0 +1,57 @@
+// ComputeQueue: queues what makes a batch out of its stored samples, in a compute stream: columns, transforms
+// and further fields.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/field_maker.hpp"
+#include "engine/placement.hpp"
+#include "fields/delivered_columns.hpp"
+#include "setup/loader_setup.hpp"
+#include "transport/memory_plan.hpp"
+
+namespace shard {
+
+// The feeder's thread only.
+class ComputeQueue {
+ public:
+  // Allocates `memory`. Errors: resource.
+  ComputeQueue(const LoaderSetup& setup, const ComputeMemory& memory);
+  ComputeQueue(const ComputeQueue&) = delete;
+  ComputeQueue& operator=(const ComputeQueue&) = delete;
+
+  // Writes the columns, and queues the rest after slot.released and slot.copied_event. Records
+  // slot.ready_event. `in_place`: Transport::sources(). Errors: corrupt, io (of columns).
+  void add(Slot& slot, const PlacedBatch& batch, std::span<const std::byte* const> in_place);
+  // Waits until what was queued for the last batch is over. Errors: those of its reads.
+  void wait();
+
+ private:
+  // A stream for transforms, and the memory that they share: ComputeMemory.
+  struct Lane {
+    std::unique_ptr<Block> decoded;
+    std::unique_ptr<Block> augment;
+    std::unique_ptr<FieldMaker> fields;
+    std::unique_ptr<Stream> stream;  // destroyed first
+  };
+
+  void write_columns(Slot& slot, std::span<const DrawnSteps> views);
+  void queue_transforms(const Slot& slot, const PlacedBatch& batch, const FieldMaker::Samples& images,
+                        Lane& lane);
+  void queue_gather(const Slot& slot, const PlacedBatch& batch, Lane& lane);
+
+  const LoaderSetup& setup_;
+  std::vector<Lane> lanes_;  // batches take turns
+  std::size_t lane_ = 0;     // of the last batch
+
+  std::vector<TransformWork> transforms_;  // of the last batch, by view
+  std::vector<const std::byte*> decoded_;  // scratch: where samples are that are decoded once for all views
+  std::vector<CopyItem> gathered_;         // scratch
+  ColumnGather columns_;
+};
+
+}  // namespace shard

@@ -1,0 +1,115 @@
+#include "engine/placement.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/bytes.hpp"
+#include "fields/views.hpp"
+#include "shard/error.hpp"
+
+namespace shard {
+
+Placement::Placement(const LoaderSetup& setup, std::size_t slots)
+    : setup_(setup), batches_(slots), last_placed_(setup.dataset.info().shards.size()) {}
+
+void Placement::prepare(const Slot& slot, const SlotMemory& memory) {
+  if (memory.raw_bytes > 0) batches_[slot.number].raw = setup_.device->allocate_device(memory.raw_bytes);
+}
+
+void Placement::keep_resident(const ResidentMemory& memory) {
+  resident_.emplace(*setup_.device, memory.capacity_bytes, memory.alignment);
+}
+
+void Placement::choose(Slot& slot, ThreadPool& pool) {
+  PlacedBatch& batch = batches_[slot.number];
+  batch.draws.finish();  // of a batch that failed
+  setup_.order.batch(slot.epoch, slot.index, batch.indices);
+  slot.locations.clear();
+  for (const std::uint64_t sample : batch.indices.samples)
+    slot.locations.push_back(setup_.dataset.locate(sample));
+  if (slot.verdict) slot.verdict->start_batch(slot.locations);
+  if (!setup_.identity || setup_.targets) batch.draws.start(setup_, slot.epoch, batch.indices.draws, pool);
+  draw_pairs(slot);
+}
+
+void Placement::draw_pairs(Slot& slot) const {
+  const LoaderOptions& options = setup_.options;
+  if (!options.mix.enabled()) return;
+  // Counted over all ranks, whose rows are neighbours in the global batch.
+  const std::uint64_t first = (slot.index * options.world_size + options.rank) * options.batch_size / 2;
+  slot.pairs.clear();
+  for (std::uint64_t i = 0; i < slot.locations.size() / 2; ++i)
+    slot.pairs.push_back(
+        draw_mix(setup_.transforms[0].delivered, options.mix, options.seed, slot.epoch, first + i));
+}
+
+// Opens the batch's shards that were not opened yet, on several threads: a first shuffled batch touches
+// hundreds.
+void Placement::open_shards(const Slot& slot, ThreadPool& pool) const {
+  std::vector<std::uint32_t> fresh;
+  for (const Dataset::Location at : slot.locations)
+    if (setup_.dataset.opened(at.shard) == nullptr) fresh.push_back(at.shard);
+  std::sort(fresh.begin(), fresh.end());
+  fresh.erase(std::unique(fresh.begin(), fresh.end()), fresh.end());
+  if (fresh.size() < 2) return;  // a single one is opened when it is used
+  try {
+    run_rows(pool, fresh.size(), [&](std::size_t i) { static_cast<void>(setup_.dataset.shard(fresh[i])); });
+  } catch (const Error&) {  // is thrown again when the shard is used, in the order of the samples
+  }
+}
+
+void Placement::place(Slot& slot, ThreadPool& pool) {
+  open_shards(slot, pool);
+  PlacedBatch& batch = batches_[slot.number];
+  batch.sources.clear();
+  batch.sizes.clear();
+  ++placed_;
+  std::uint64_t offset = 0;  // in the copy of the stored batch
+  std::uint64_t fetched = 0;
+  for (std::uint32_t part = 0; part < setup_.forms.size(); ++part) {
+    if (part == 0 && setup_.identity) {
+      place_part(slot, part, slot.images->data(), fetched);
+      continue;
+    }
+    offset = round_up(offset, kPartAlign);
+    place_part(slot, part, batch.raw ? batch.raw->data() + offset : nullptr, fetched);
+    offset += setup_.forms[part]->most_bytes_to_device() * setup_.options.batch_size;
+  }
+}
+
+// `target`: in the batch, one sample after the other. Null: they are read in place.
+void Placement::place_part(Slot& slot, std::uint32_t part, std::byte* target, std::uint64_t& fetched) {
+  PlacedBatch& batch = batches_[slot.number];
+  fetched = round_up(fetched, kPartAlign);
+  for (std::size_t i = 0; i < slot.locations.size(); ++i) {
+    const std::uint64_t sample = batch.indices.samples[i];
+    const auto [size, mapped] = setup_.forms[part]->locate(setup_.dataset, slot.locations[i]);
+    const std::byte* source = resident_ ? resident_->find(resident_key(sample, part)) : nullptr;
+    if (source == nullptr) {
+      std::uint64_t& last_placed = last_placed_[slot.locations[i].shard];
+      FetchItem item{sample, part, slot.locations[i], target, size, fetched, last_placed != placed_, mapped};
+      last_placed = placed_;
+      if (resident_)
+        if (std::byte* const place = resident_->add(resident_key(sample, part), size)) item.target = place;
+      source = item.target;
+      slot.fetch.push_back(item);
+      fetched += size;
+    }
+    if (target != nullptr) target += size;
+    batch.sources.push_back(source);
+    batch.sizes.push_back(size);
+  }
+}
+
+void Placement::finish(Slot& slot) {
+  PlacedBatch& batch = batches_[slot.number];
+  batch.draws.finish();
+  std::swap(slot.indices, batch.indices);
+}
+
+void Placement::forget(const Slot& slot) noexcept {
+  if (!resident_) return;
+  for (const FetchItem& item : slot.fetch) resident_->forget(resident_key(item.sample, item.part));
+}
+
+}  // namespace shard
