@@ -48,7 +48,7 @@ BatchMaker::BatchMaker(const LoaderSetup& setup, Ring& ring, const Mailbox& mail
   prepare_slots(ring);
   if (setup.dataset.is_remote() &&
       (!setup.options.remote.cache.empty() || setup.options.remote.transit_bytes > 0))
-    filler_.emplace(setup);
+    fetcher_.emplace(setup);
   if (setup.options.transport == TransportKind::resident) make_resident();
 }
 
@@ -116,28 +116,28 @@ void BatchMaker::wait_for_last_use(const Slot& slot) {
 }
 
 void BatchMaker::wait_for_shards(const Slot& slot) {
-  if (!filler_) return;
+  if (!fetcher_) return;
   const Stopwatch watch;
   std::vector<std::uint32_t> shards;
   for (const Dataset::Location at : slot.locations) shards.push_back(at.shard);
   std::sort(shards.begin(), shards.end());
   shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
-  filler_->before_batch(slot.epoch, slot.index, shards, [this] { return mailbox_.stopping(); });
+  fetcher_->before_batch(slot.epoch, slot.index, shards, [this] { return mailbox_.stopping(); });
   stats_.fetch_seconds += watch.seconds();
 }
 
 bool BatchMaker::ready(std::uint64_t epoch, std::uint64_t index) {
-  return !filler_ || filler_->ready(epoch, index);
+  return !fetcher_ || fetcher_->ready(epoch, index);
 }
 
 void BatchMaker::abandon(const Slot& slot) noexcept {
   placement_.forget(slot);
-  if (!filler_) return;
+  if (!fetcher_) return;
   try {  // what was queued for it may read shards where they are mapped
     queue_->wait();
   } catch (const std::exception&) {  // an error of its reads
   }
-  filler_->give_up_batch(slot.epoch, slot.index);
+  fetcher_->abandon_batch(slot.epoch, slot.index);
 }
 
 void BatchMaker::end(Slot& slot) {
@@ -154,10 +154,10 @@ void BatchMaker::end(Slot& slot) {
   const PlacedBatch& batch = placement_.batch(slot);
   queue_->add(slot, batch, transport_->sources(slot));
   stats_.bytes += std::accumulate(batch.sizes.begin(), batch.sizes.end(), std::uint64_t{0});
-  if (!filler_) return;
+  if (!fetcher_) return;
   // A device that reads host memory may still read samples where they are mapped.
-  filler_->after_batch(slot.epoch, slot.index,
-                       setup_.device->info().reads_host_memory ? slot.ready_event : Event());
+  fetcher_->after_batch(slot.epoch, slot.index,
+                        setup_.device->info().reads_host_memory ? slot.ready_event : Event());
 }
 
 // Waits for the copies into the slot. They may be queued after the consumer's work on its last batch, which

@@ -18,7 +18,7 @@
 #include "engine/compute_queue.hpp"
 #include "engine/mailbox.hpp"
 #include "engine/placement.hpp"
-#include "prefetch/shard_filler.hpp"
+#include "prefetch/shard_fetcher.hpp"
 #include "setup/loader_setup.hpp"
 #include "slot/ring.hpp"
 #include "transport/transport.hpp"
@@ -53,7 +53,7 @@ class BatchMaker {
   }
   std::string reason() const;
   // Of whole shards of a server. From any thread.
-  LoaderStats arrivals() const { return filler_ ? filler_->stats() : LoaderStats(); }
+  LoaderStats arrivals() const { return fetcher_ ? fetcher_->stats() : LoaderStats(); }
 
  private:
   void prepare_slots(Ring& ring);
@@ -69,7 +69,7 @@ class BatchMaker {
 
   // Declared before the streams and the pool, whose work reads and writes them:
   // so they are destroyed after those.
-  std::optional<ShardFiller> filler_;  // of a data set on servers, if shards are brought here
+  std::optional<ShardFetcher> fetcher_;  // of a data set on servers, if whole shards are fetched
   Placement placement_;
   std::unique_ptr<Transport> transport_;
   std::string reason_;

@@ -15,7 +15,7 @@ constexpr std::uint64_t kColdPart = 16;  // of the bytes of the first window's s
 
 ShardSchedule::ShardSchedule(const Order& order, std::vector<std::uint64_t> shard_bytes, bool cache,
                              std::uint64_t transit_bytes)
-    : order_(order), walks_(walks_shards(order.options())), cache_(cache), transit_bytes_(transit_bytes) {
+    : order_(order), walks_(walks_shards(order.options())), cache_(cache), transit_capacity_(transit_bytes) {
   for (const std::uint64_t bytes : shard_bytes) shards_.push_back({bytes});
   const std::uint64_t all = std::accumulate(shard_bytes.begin(), shard_bytes.end(), std::uint64_t{0});
   batch_bytes_ = all / order.positions() * order.options().batch_size;
@@ -40,29 +40,29 @@ void ShardSchedule::start_over(Turn turn, std::size_t window_end) {
   plans_.push_back(plan(turn.epoch + 1));
   cursor_ = now_ = turn;
   for (Shard& shard : shards_) shard.needed.reset();
-  for (const std::uint32_t shard : std::exchange(passing_, {}))
+  for (const std::uint32_t shard : std::exchange(in_transit_, {}))
     if (shards_[shard].batches == 0)
-      let_go(shard);
+      evict(shard);
     else
-      passing_.push_back(shard);
+      in_transit_.push_back(shard);
   cold_bytes_ = 0;
   for (std::size_t place = turn.place; place < window_end; ++place) {
     const Shard& shard = shards_[plans_.front().shards[place]];
-    if (shard.state != State::here) cold_bytes_ += shard.bytes / kColdPart;
+    if (shard.state != State::cached) cold_bytes_ += shard.bytes / kColdPart;
   }
 }
 
-// What was to leave and is still here stays.
+// What was to be evicted and is still in transit stays.
 void ShardSchedule::hold(const Batch& batch, const std::vector<std::uint32_t>& shards) {
   started_.push_back({batch, shards});
   for (const std::uint32_t number : shards) {
     ++shards_[number].batches;
-    const auto it = std::find(leaving_.begin(), leaving_.end(), number);
-    if (it == leaving_.end()) continue;
-    leaving_.erase(it);
-    --leaving_jobs_;
-    shards_[number].state = State::passing;
-    passing_.push_back(number);
+    const auto it = std::find(to_evict_.begin(), to_evict_.end(), number);
+    if (it == to_evict_.end()) continue;
+    to_evict_.erase(it);
+    --evictions_;
+    shards_[number].state = State::in_transit;
+    in_transit_.push_back(number);
   }
 }
 
@@ -99,45 +99,45 @@ void ShardSchedule::end_batch(std::uint64_t epoch, std::uint64_t index) {
   if (!walks_) return;
   release({epoch, index});
   now_ = std::max(now_, turn_after(epoch, index));
-  for (std::size_t i = 0; i < passing_.size();) {
-    const std::uint32_t shard = passing_[i];
+  for (std::size_t i = 0; i < in_transit_.size();) {
+    const std::uint32_t shard = in_transit_[i];
     if (!is_over(shards_[shard])) {
       ++i;
       continue;
     }
-    passing_[i] = passing_.back();
-    passing_.pop_back();
-    let_go(shard);
+    in_transit_[i] = in_transit_.back();
+    in_transit_.pop_back();
+    evict(shard);
   }
 }
 
 // The batch after it is no longer the next one: what this one was to have used would never be over.
-void ShardSchedule::give_up_batch(std::uint64_t epoch, std::uint64_t index) {
+void ShardSchedule::abandon_batch(std::uint64_t epoch, std::uint64_t index) {
   if (!walks_) return;
   release({epoch, index});
   expected_.reset();
 }
 
-void ShardSchedule::let_go(std::uint32_t shard) {
-  shards_[shard].state = State::leaving;
-  leaving_.push_back(shard);
-  ++leaving_jobs_;
+void ShardSchedule::evict(std::uint32_t shard) {
+  shards_[shard].state = State::evicting;
+  to_evict_.push_back(shard);
+  ++evictions_;
 }
 
-ShardSchedule::Job ShardSchedule::start(Job::Kind kind, std::uint32_t shard, std::optional<Turn> turn) {
-  shards_[shard].state = State::working;
+ShardSchedule::Job ShardSchedule::fetch(Job::Kind kind, std::uint32_t shard, std::optional<Turn> turn) {
+  shards_[shard].state = State::fetching;
   if (turn) shards_[shard].needed = turn;
-  if (kind == Job::Kind::pass) held_ += shards_[shard].bytes;
+  if (kind == Job::Kind::fetch_to_transit) transit_bytes_ += shards_[shard].bytes;
   return {kind, shard, turn};
 }
 
-std::optional<ShardSchedule::Job> ShardSchedule::next(bool more) {
-  if (!leaving_.empty()) {
-    const std::uint32_t shard = leaving_.front();
-    leaving_.pop_front();
-    return Job{Job::Kind::leave, shard, shards_[shard].needed};
+std::optional<ShardSchedule::Job> ShardSchedule::next(bool fetches) {
+  if (!to_evict_.empty()) {
+    const std::uint32_t shard = to_evict_.front();
+    to_evict_.pop_front();
+    return Job{Job::Kind::evict, shard, shards_[shard].needed};
   }
-  if (!more) return std::nullopt;
+  if (!fetches) return std::nullopt;
   if (walks_)
     if (const auto job = next_in_order()) return job;
   // Shards of other ranks and epochs, from another one in each rank: ranks of a node share the cache,
@@ -146,7 +146,7 @@ std::optional<ShardSchedule::Job> ShardSchedule::next(bool more) {
   const auto first = static_cast<std::size_t>(shards_.size() * options.rank / options.world_size);
   while (cache_ && other_ < shards_.size()) {
     const auto shard = static_cast<std::uint32_t>((first + other_++) % shards_.size());
-    if (shards_[shard].state == State::unknown) return start(Job::Kind::bring, shard, {});
+    if (shards_[shard].state == State::unknown) return fetch(Job::Kind::fetch_to_cache, shard, {});
   }
   return std::nullopt;
 }
@@ -170,13 +170,14 @@ std::optional<ShardSchedule::Job> ShardSchedule::next_in_order() {
     const std::optional<std::uint32_t> number = at_cursor();
     if (!number) return std::nullopt;
     Shard& shard = shards_[*number];
-    if (shard.state == State::working || shard.state == State::passing || shard.state == State::leaving)
+    if (shard.state == State::fetching || shard.state == State::in_transit || shard.state == State::evicting)
       shard.needed = cursor_;
-    if (shard.state == State::unknown && !cache_) shard.state = State::outside;
-    const bool pass = shard.state == State::outside && shard.bytes <= transit_bytes_;
-    if (pass && !fits(shard)) return std::nullopt;
-    if (!pass && shard.state != State::unknown) continue;
-    const Job job = start(pass ? Job::Kind::pass : Job::Kind::bring, *number, cursor_);
+    if (shard.state == State::unknown && !cache_) shard.state = State::uncached;
+    const bool to_transit = shard.state == State::uncached && shard.bytes <= transit_capacity_;
+    if (to_transit && !fits(shard)) return std::nullopt;
+    if (!to_transit && shard.state != State::unknown) continue;
+    const Job job =
+        fetch(to_transit ? Job::Kind::fetch_to_transit : Job::Kind::fetch_to_cache, *number, cursor_);
     ++cursor_.place;
     return job;
   }
@@ -187,29 +188,29 @@ void ShardSchedule::done(const Job& job, Result result) {
   const auto request_again = [&](std::optional<Turn> turn) {
     if (turn) cursor_ = std::min(cursor_, *turn);
   };
-  const auto gone = [&] {
-    held_ -= shard.bytes;
-    shard.state = State::outside;
+  const auto free_room = [&] {
+    transit_bytes_ -= shard.bytes;
+    shard.state = State::uncached;
     if (job.turn < shard.needed) request_again(shard.needed);
   };
   switch (job.kind) {
-    case Job::Kind::leave:
-      --leaving_jobs_;
-      return gone();
-    case Job::Kind::pass:
-      if (result != Result::done) return gone();
-      shard.state = State::passing;
-      passed_ += shard.bytes;
+    case Job::Kind::evict:
+      --evictions_;
+      return free_room();
+    case Job::Kind::fetch_to_transit:
+      if (result != Result::done) return free_room();
+      shard.state = State::in_transit;
+      passed_bytes_ += shard.bytes;
       if (is_over(shard))
-        let_go(job.shard);
+        evict(job.shard);
       else
-        passing_.push_back(job.shard);
+        in_transit_.push_back(job.shard);
       return;
-    case Job::Kind::bring:
+    case Job::Kind::fetch_to_cache:
       if (result == Result::done) {
-        shard.state = State::here;
-      } else if (result == Result::refused) {
-        shard.state = State::outside;
+        shard.state = State::cached;
+      } else if (result == Result::no_room) {
+        shard.state = State::uncached;
         request_again(job.turn ? job.turn : shard.needed);
       } else {
         shard.state = State::unknown;
@@ -219,17 +220,18 @@ void ShardSchedule::done(const Job& job, Result result) {
 }
 
 std::vector<std::uint32_t> ShardSchedule::in_transit() const {
-  std::vector<std::uint32_t> shards = passing_;
-  shards.insert(shards.end(), leaving_.begin(), leaving_.end());
+  std::vector<std::uint32_t> shards = in_transit_;
+  shards.insert(shards.end(), to_evict_.begin(), to_evict_.end());
   return shards;
 }
 
-// It is here, or nothing will bring it for this turn.
+// It is cached or in transit, or nothing will fetch it for this turn.
 bool ShardSchedule::settled(std::uint32_t number, Turn turn) const {
   const Shard& shard = shards_[number];
-  if (shard.state == State::here || shard.state == State::passing) return true;
-  if (shard.state == State::working || shard.state == State::leaving) return false;
-  return turn < std::max(cursor_, now_) || (shard.state == State::outside && shard.bytes > transit_bytes_);
+  if (shard.state == State::cached || shard.state == State::in_transit) return true;
+  if (shard.state == State::fetching || shard.state == State::evicting) return false;
+  return turn < std::max(cursor_, now_) ||
+         (shard.state == State::uncached && shard.bytes > transit_capacity_);
 }
 
 // The next shard has no room, and will not have any before batches that are not started yet are over.
@@ -237,16 +239,17 @@ bool ShardSchedule::blocked() const {
   const Plan* const plan = plan_of(cursor_.epoch);
   if (plan == nullptr || cursor_.place >= plan->shards.size()) return false;
   const Shard& shard = shards_[plan->shards[cursor_.place]];
-  return shard.state == State::outside && shard.bytes <= transit_bytes_ && !fits(shard) && leaving_jobs_ == 0;
+  return shard.state == State::uncached && shard.bytes <= transit_capacity_ && !fits(shard) &&
+         evictions_ == 0;
 }
 
-bool ShardSchedule::decided(std::uint32_t shard) const {
+bool ShardSchedule::readable(std::uint32_t shard) const {
   if (!walks_) return true;
-  if (leaves(shard)) return false;
+  if (evicting(shard)) return false;
   if (cold_) return true;
   const std::size_t place = plans_.front().places[shard];
   return place == kNowhere || settled(shard, {plans_.front().epoch, place}) ||
-         (shards_[shard].state != State::working && blocked());
+         (shards_[shard].state != State::fetching && blocked());
 }
 
 bool ShardSchedule::ready(std::uint64_t epoch, std::uint64_t index) const {

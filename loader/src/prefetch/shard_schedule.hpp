@@ -1,19 +1,20 @@
-// ShardSchedule: which shard of a data set on servers is brought to this machine next, and when it may go.
-// It does nothing itself.
+// ShardSchedule: which shard of a data set on servers is fetched next, and when it may be evicted. It decides
+// and does nothing itself.
 //
-//   unknown --bring--> here        in the cache, or a file: it stays
-//              '-----> outside --pass--> passing --leave--> outside      through the transit area, each time
-//                                                                        that it is needed
+//   unknown --fetch to cache--> cached      or a local file: it stays
+//      |  no cache, or no room in it
+//      v
+//   uncached --fetch to transit--> in transit --evict--> uncached      each time that it is needed
 //
-// While a batch that was started is not over, none of its shards leaves, whatever it was brought for:
-// batches may read shards where they are mapped.
+// A shard that a batch in progress reads is never evicted, whatever it was fetched for: batches may read
+// shards where they are mapped.
 //
 // The shards are requested in the order in which batches need them, over the end of an epoch into the first
 // window of the next one, as far as the transit area has room. What does not fit there is read by range. A
-// shard leaves when the last batch that needs it is over.
+// shard is evicted when the last batch that needs it is over.
 //
-// Where a consumer begins, nothing is here yet. There the first batches are read by range instead of waiting
-// for whole shards, as long as that is a small part of these shards' bytes.
+// Where a consumer begins, nothing is fetched yet. There the first batches are read by range instead of
+// waiting for whole shards, as long as that is a small part of these shards' bytes.
 //
 // Not thread safe. The order must outlive it.
 #pragma once
@@ -45,42 +46,42 @@ class ShardSchedule {
     }
   };
   struct Job {
-    enum class Kind : std::uint8_t { bring, pass, leave } kind;
+    enum class Kind : std::uint8_t { fetch_to_cache, fetch_to_transit, evict } kind;
     std::uint32_t shard;
-    std::optional<Turn> turn;  // for which it is done; none: for a later epoch
+    std::optional<Turn> turn;  // that needs it; none: a later epoch
   };
   // What can be done now. Each job must be reported by done(). Jobs may be carried out at the same time. Not
-  // `more`: what leaves, and no other shards.
-  std::optional<Job> next(bool more = true);
-  enum class Result : std::uint8_t { done, refused, failed };  // refused: there is no room
+  // `fetches`: evictions only.
+  std::optional<Job> next(bool fetches = true);
+  enum class Result : std::uint8_t { done, no_room, failed };
   void done(const Job& job, Result result);
 
-  // In the order of the batches, or from any other batch on. The batches between are over or given up.
+  // In the order of the batches, or from any other batch on. The batches between are over or abandoned.
   // `shards`: those that the batch reads, each once.
   void start_batch(std::uint64_t epoch, std::uint64_t index, const std::vector<std::uint32_t>& shards);
-  // Whether this shard of the batch that was started last need not be waited for: it is here, or it is read
-  // by range. Right if all batches before that one are over. Never while the shard leaves.
-  bool decided(std::uint32_t shard) const;
+  // Whether the batch that was started last can read this shard without waiting: in the cache, in transit or
+  // by range. Right if all batches before that one are over. False while the shard is being evicted.
+  bool readable(std::uint32_t shard) const;
   // It must not be read where it is mapped.
-  bool leaves(std::uint32_t shard) const { return shards_[shard].state == State::leaving; }
+  bool evicting(std::uint32_t shard) const { return shards_[shard].state == State::evicting; }
   // This batch and all before it have been read.
   void end_batch(std::uint64_t epoch, std::uint64_t index);
   // This batch failed, and nothing reads for it any more. Nothing happens if it was not started.
-  void give_up_batch(std::uint64_t epoch, std::uint64_t index);
+  void abandon_batch(std::uint64_t epoch, std::uint64_t index);
   // Whether a batch can be started without waiting while earlier ones are not over, which hold room.
   bool ready(std::uint64_t epoch, std::uint64_t index) const;
 
-  // The shards in the transit area that no job is for.
+  // The shards in the transit area that no job fetches or evicts.
   std::vector<std::uint32_t> in_transit() const;
-  std::uint64_t transit_bytes() const noexcept { return held_; }  // now
-  std::uint64_t passed_bytes() const noexcept { return passed_; }
+  std::uint64_t transit_bytes() const noexcept { return transit_bytes_; }  // now
+  std::uint64_t passed_bytes() const noexcept { return passed_bytes_; }
 
  private:
-  enum class State : std::uint8_t { unknown, working, here, outside, passing, leaving };
+  enum class State : std::uint8_t { unknown, fetching, cached, uncached, in_transit, evicting };
   struct Shard {
     std::uint64_t bytes = 0;
     State state = State::unknown;
-    std::optional<Turn> needed{};  // the last turn that it was or is brought for
+    std::optional<Turn> needed{};  // the last turn that it was or is fetched for
     std::uint32_t batches = 0;     // that were started and are not over, and read it
   };
   // The order of an epoch.
@@ -106,19 +107,19 @@ class ShardSchedule {
   Turn turn_after(std::uint64_t epoch, std::uint64_t index) const;
   std::optional<std::uint32_t> at_cursor();
   std::optional<Job> next_in_order();
-  Job start(Job::Kind kind, std::uint32_t shard, std::optional<Turn> turn);
+  Job fetch(Job::Kind kind, std::uint32_t shard, std::optional<Turn> turn);
   void hold(const Batch& batch, const std::vector<std::uint32_t>& shards);
   void release(const Batch& batch);
   bool is_over(const Shard& shard) const { return shard.needed < now_ && shard.batches == 0; }
-  void let_go(std::uint32_t shard);
-  bool fits(const Shard& shard) const noexcept { return shard.bytes <= transit_bytes_ - held_; }
+  void evict(std::uint32_t shard);
+  bool fits(const Shard& shard) const noexcept { return shard.bytes <= transit_capacity_ - transit_bytes_; }
   bool settled(std::uint32_t shard, Turn turn) const;
   bool blocked() const;
 
   const Order& order_;
   const bool walks_;  // by shard
   const bool cache_;
-  const std::uint64_t transit_bytes_;
+  const std::uint64_t transit_capacity_;
   std::vector<Shard> shards_;
   std::deque<Plan> plans_;         // of the epoch of the last batch and the next one
   std::vector<Started> started_;   // batches that are not over
@@ -126,14 +127,14 @@ class ShardSchedule {
   Turn now_;                       // the first that batches which are not over need
   Turn cursor_;                    // the next to be requested
   std::size_t other_ = 0;          // shards for later epochs that were looked at
-  std::vector<std::uint32_t> passing_;
-  std::deque<std::uint32_t> leaving_;
-  std::size_t leaving_jobs_ = 0;   // that are not done
+  std::vector<std::uint32_t> in_transit_;
+  std::deque<std::uint32_t> to_evict_;
+  std::size_t evictions_ = 0;      // that are not done
   std::uint64_t batch_bytes_ = 0;  // of its samples, about
   std::uint64_t cold_bytes_ = 0;   // that may still be read by range where the consumer began
   bool cold_ = false;              // the last batch is read so
-  std::uint64_t held_ = 0;
-  std::uint64_t passed_ = 0;
+  std::uint64_t transit_bytes_ = 0;
+  std::uint64_t passed_bytes_ = 0;
 };
 
 }  // namespace shard

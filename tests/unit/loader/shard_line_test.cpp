@@ -11,7 +11,7 @@
 #include <set>
 #include <vector>
 
-#include "prefetch/fill_width.hpp"
+#include "prefetch/fetch_width.hpp"
 #include "prefetch/shard_schedule.hpp"
 
 namespace shard {
@@ -103,9 +103,10 @@ class Line {
       schedule_->start_batch(epoch, index, {each.begin(), each.end()});
     }
     begun_ = !std::all_of(shards.begin(), shards.end(),
-                          [&](std::uint32_t shard) { return schedule_->decided(shard); });
+                          [&](std::uint32_t shard) { return schedule_->readable(shard); });
     if (begun_) return false;
-    for (const std::uint32_t shard : shards) by_range_ += here_.contains(shard) ? 0.0 : kSampleBytes;
+    for (const std::uint32_t shard : shards)
+      by_range_ += fetched_shards_.contains(shard) ? 0.0 : kSampleBytes;
     schedule_->end_batch(epoch, index);
     sizes_.push_back(batch.samples.size());
     ++made_;
@@ -121,13 +122,13 @@ class Line {
       return false;
     }
     const std::uint64_t bytes = bytes_[job->shard];
-    if (job->kind == Kind::leave) here_.erase(job->shard);
-    const bool refused = job->kind == Kind::bring && bytes > room_;
-    if (job->kind == Kind::leave || refused) {
-      schedule_->done(*job, refused ? Result::refused : Result::done);
+    if (job->kind == Kind::evict) fetched_shards_.erase(job->shard);
+    const bool no_room = job->kind == Kind::fetch_to_cache && bytes > room_;
+    if (job->kind == Kind::evict || no_room) {
+      schedule_->done(*job, no_room ? Result::no_room : Result::done);
       return true;
     }
-    if (job->kind == Kind::bring) room_ -= bytes;
+    if (job->kind == Kind::fetch_to_cache) room_ -= bytes;
     running_.push_back({*job, static_cast<double>(bytes)});
     return true;
   }
@@ -149,9 +150,9 @@ class Line {
       const Job job = running_[i].job;
       running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
       fetched_ += static_cast<double>(bytes_[job.shard]);
-      here_.insert(job.shard);
+      fetched_shards_.insert(job.shard);
       // An epoch of the consumer is ten seconds.
-      width_.came(static_cast<std::uint64_t>(received_), 10 * now_ / static_cast<double>(all()));
+      width_.arrived(static_cast<std::uint64_t>(received_), 10 * now_ / static_cast<double>(all()));
       schedule_->done(job, Result::done);
     }
     if (consuming_ && over_ - now_ < 1e-6) {
@@ -163,11 +164,11 @@ class Line {
   std::vector<std::uint64_t> begins_, bytes_;
   Order order_;
   double rate_, shard_rate_;
-  FillWidth width_;
+  FetchWidth width_;
   std::uint64_t room_ = 0;  // in the cache
   std::optional<ShardSchedule> schedule_;
   std::vector<Fetch> running_;
-  std::set<std::uint32_t> here_;
+  std::set<std::uint32_t> fetched_shards_;
   std::deque<std::uint64_t> sizes_;  // of batches that were made
   std::uint64_t made_ = 0, ready_ = 0, consumed_ = 0;
   bool begun_ = false, consuming_ = false;
@@ -207,7 +208,7 @@ TEST(ShardLine, HalfACacheHalvesTheBytes) {
     }
 }
 
-// A line of rate 0.5 brings half of the data while the consumer needs all of it: then every run of cached
+// A line of rate 0.5 carries half of the data while the consumer needs all of it: then every run of cached
 // shards that is longer than what the transit area takes costs time. (Fetched one shard at a time, that is 6
 // % at most; three that share the line come later than one.)
 TEST(ShardLine, AnEpochTakesAsLongAsTheConsumerOrTheLine) {

@@ -33,7 +33,7 @@ struct Machine {
   Order order;
   ShardSchedule schedule;
   std::size_t room;
-  std::set<std::uint32_t> cached{}, passing{};
+  std::set<std::uint32_t> cached{}, in_transit{};
   std::size_t fetched = 0, most_held = 0;
 
   std::vector<std::uint64_t> samples;  // of each shard
@@ -49,23 +49,23 @@ struct Machine {
         samples(samples_of_shards) {}
 
   Result carry_out(const Job& job) {
-    if (job.kind == Kind::bring) {
-      if (cached.size() == room) return Result::refused;
+    if (job.kind == Kind::fetch_to_cache) {
+      if (cached.size() == room) return Result::no_room;
       ++fetched;
       cached.insert(job.shard);
-    } else if (job.kind == Kind::pass) {
+    } else if (job.kind == Kind::fetch_to_transit) {
       EXPECT_FALSE(cached.contains(job.shard));
       ++fetched;
-      EXPECT_TRUE(passing.insert(job.shard).second);
+      EXPECT_TRUE(in_transit.insert(job.shard).second);
     } else {
-      EXPECT_EQ(passing.erase(job.shard), 1U);
+      EXPECT_EQ(in_transit.erase(job.shard), 1U);
     }
     return Result::done;
   }
   void work() {
     while (const auto job = schedule.next()) schedule.done(*job, carry_out(*job));
-    EXPECT_EQ(schedule.transit_bytes(), passing.size() * kBytes);
-    most_held = std::max(most_held, passing.size());
+    EXPECT_EQ(schedule.transit_bytes(), in_transit.size() * kBytes);
+    most_held = std::max(most_held, in_transit.size());
   }
   std::set<std::uint32_t> shards_of(std::uint64_t epoch, std::uint64_t index) const {
     BatchIndices batch;
@@ -88,8 +88,8 @@ struct Machine {
     work();
     std::size_t missing = 0;
     for (const std::uint32_t shard : shards_of(epoch, index)) {
-      EXPECT_TRUE(schedule.decided(shard)) << "nothing would ever bring it";
-      missing += cached.contains(shard) || passing.contains(shard) ? 0 : 1;
+      EXPECT_TRUE(schedule.readable(shard)) << "nothing would ever fetch it";
+      missing += cached.contains(shard) || in_transit.contains(shard) ? 0 : 1;
     }
     schedule.end_batch(epoch, index);
     work();
@@ -108,10 +108,10 @@ TEST(ShardSchedule, FetchesEachShardThatDoesNotFitOnceInAnEpoch) {
       Machine machine(20, options(mode), cache, 4);
       std::size_t before = 0;
       for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
-        EXPECT_EQ(machine.epoch(epoch), 0U) << "every shard was here in time";
-        // Some of the next epoch are here already. What both epochs need within the area's room is
+        EXPECT_EQ(machine.epoch(epoch), 0U) << "every shard was fetched in time";
+        // Some of the next epoch are fetched already. What both epochs need within the area's room is
         // fetched once for both.
-        const std::size_t ahead = machine.passing.size();
+        const std::size_t ahead = machine.in_transit.size();
         EXPECT_LE(machine.fetched - ahead, before + (epoch == 0 ? 20 : 20 - cache));
         EXPECT_GE(machine.fetched - ahead + 4, before + (epoch == 0 ? 20 : 20 - cache));
         before = machine.fetched - ahead;
@@ -125,10 +125,10 @@ TEST(ShardSchedule, GoesOnIntoTheNextEpoch) {
   const std::uint64_t batches = machine.order.batches();
   for (std::uint64_t i = 0; i + 1 < batches; ++i) machine.batch(0, i);
   const std::vector<std::uint32_t> next = machine.order.shards_of(1);
-  for (std::size_t i = 0; i < 2; ++i) EXPECT_TRUE(machine.passing.contains(next[i])) << "the first window";
-  EXPECT_LE(machine.passing.size(), 4U) << "this window and the next one";
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_TRUE(machine.in_transit.contains(next[i])) << "the first window";
+  EXPECT_LE(machine.in_transit.size(), 4U) << "this window and the next one";
   machine.batch(0, batches - 1);
-  EXPECT_EQ(machine.passing, std::set<std::uint32_t>(next.begin(), next.end()));
+  EXPECT_EQ(machine.in_transit, std::set<std::uint32_t>(next.begin(), next.end()));
 }
 
 TEST(ShardSchedule, RequestsShardsInTheOrderOfNeed) {
@@ -148,7 +148,7 @@ TEST(ShardSchedule, DoesNotWaitForLargeShardsWhereAConsumerBegins) {
     std::uint64_t cold = 0;
     for (std::uint64_t i = first; i < first + 200; ++i) {
       schedule.start_batch(0, i, {});
-      cold += schedule.decided(order.shards_of(0)[order.places(0, i).first]) ? 1 : 0;
+      cold += schedule.readable(order.shards_of(0)[order.places(0, i).first]) ? 1 : 0;
       schedule.end_batch(0, i);
     }
     EXPECT_EQ(cold, 8 * 10'000 / 16 / 40);
@@ -178,13 +178,13 @@ TEST(ShardSchedule, ABatchOfTheNextWindowIsNotStartedWhileThisOneHoldsTheRoom) {
   EXPECT_EQ(machine.batch(0, last + 1), 0U);
 }
 
-TEST(ShardSchedule, ABatchThatIsGivenUpHoldsNothing) {
+TEST(ShardSchedule, AnAbandonedBatchHoldsNothing) {
   Machine machine(6, options(OrderMode::windowed), 0, 2);
   machine.start(0, 0);
   machine.work();
-  machine.schedule.give_up_batch(0, 0);
-  machine.schedule.give_up_batch(0, 0);  // once is enough
-  machine.schedule.give_up_batch(7, 7);  // was not started
+  machine.schedule.abandon_batch(0, 0);
+  machine.schedule.abandon_batch(0, 0);  // once is enough
+  machine.schedule.abandon_batch(7, 7);  // was not started
   EXPECT_EQ(machine.epoch(1), 0U) << "all shards find room";
 }
 
@@ -198,35 +198,35 @@ TEST(ShardSchedule, AShardStaysForABatchOfAnotherPlace) {
   machine.start(0, last);  // and the first samples once more
   ASSERT_TRUE(machine.shards_of(0, last).contains(0));
   machine.work();
-  EXPECT_TRUE(machine.passing.contains(0)) << "for the next epoch";
+  EXPECT_TRUE(machine.in_transit.contains(0)) << "for the next epoch";
   machine.start(5, 3);  // the consumer goes elsewhere, while the device still makes that batch
   machine.work();
-  EXPECT_TRUE(machine.passing.contains(0));
+  EXPECT_TRUE(machine.in_transit.contains(0));
   machine.schedule.end_batch(0, last);
   machine.schedule.end_batch(5, 3);
   EXPECT_EQ(machine.epoch(6), 0U);
 }
 
-// Nothing waits for whole shards where a consumer begins, but a shard that is just leaving must be gone.
-TEST(ShardSchedule, WaitsForAShardThatLeavesAlsoWhereAConsumerBegins) {
+// Nothing waits for whole shards where a consumer begins, except for the eviction of one.
+TEST(ShardSchedule, WaitsForAnEvictionAlsoWhereAConsumerBegins) {
   const Order order(std::vector<std::uint64_t>(16, 1000), options(OrderMode::windowed, 8));
   ShardSchedule schedule(order, std::vector<std::uint64_t>(16, 10'000), false, 320'000);
   const std::vector<std::uint32_t> shards = order.shards_of(0);
   schedule.start_batch(0, 0, {shards[0]});
-  const std::optional<Job> pass = schedule.next();
-  ASSERT_TRUE(pass && pass->kind == Kind::pass && pass->shard == shards[0]);
-  schedule.done(*pass, Result::done);
+  const std::optional<Job> fetch = schedule.next();
+  ASSERT_TRUE(fetch && fetch->kind == Kind::fetch_to_transit && fetch->shard == shards[0]);
+  schedule.done(*fetch, Result::done);
   schedule.end_batch(0, 0);
   schedule.start_batch(3, 0, {});  // the consumer goes elsewhere
-  const std::optional<Job> leave = schedule.next();
-  ASSERT_TRUE(leave && leave->kind == Kind::leave && leave->shard == shards[0]);
+  const std::optional<Job> evict = schedule.next();
+  ASSERT_TRUE(evict && evict->kind == Kind::evict && evict->shard == shards[0]);
   schedule.end_batch(3, 0);
   schedule.start_batch(0, 0, {shards[0]});
-  EXPECT_TRUE(schedule.decided(shards[1])) << "cold";
-  EXPECT_TRUE(schedule.leaves(shards[0]));
-  EXPECT_FALSE(schedule.decided(shards[0]));
-  schedule.done(*leave, Result::done);
-  EXPECT_TRUE(schedule.decided(shards[0]));
+  EXPECT_TRUE(schedule.readable(shards[1])) << "cold";
+  EXPECT_TRUE(schedule.evicting(shards[0]));
+  EXPECT_FALSE(schedule.readable(shards[0]));
+  schedule.done(*evict, Result::done);
+  EXPECT_TRUE(schedule.readable(shards[0]));
 }
 
 TEST(ShardSchedule, StartsOverWhereTheConsumerGoes) {
@@ -281,11 +281,11 @@ TEST(ShardSchedule, NeverStopsForEver) {
         const Job job = running.back();
         running.pop_back();
         machine.schedule.done(
-            job, job.kind != Kind::leave && chance() % 10 == 0 ? Result::failed : machine.carry_out(job));
+            job, job.kind != Kind::evict && chance() % 10 == 0 ? Result::failed : machine.carry_out(job));
       }
-      ASSERT_LE(machine.passing.size() * kBytes, machine.schedule.transit_bytes());
+      ASSERT_LE(machine.in_transit.size() * kBytes, machine.schedule.transit_bytes());
       for (const Job& job : running)
-        ASSERT_FALSE(job.kind == Kind::leave && read_now(job.shard)) << "round " << round;
+        ASSERT_FALSE(job.kind == Kind::evict && read_now(job.shard)) << "round " << round;
       const bool may = begun < machine.order.batches() && begun - ended < 3;
       if (may && !started && (begun == ended || machine.schedule.ready(epoch, begun))) {
         machine.start(epoch, begun);
@@ -294,11 +294,11 @@ TEST(ShardSchedule, NeverStopsForEver) {
       if (started) {
         const auto shards = machine.shards_of(epoch, begun);
         if (std::all_of(shards.begin(), shards.end(),
-                        [&](std::uint32_t shard) { return machine.schedule.decided(shard); })) {
+                        [&](std::uint32_t shard) { return machine.schedule.readable(shard); })) {
           started = false;
           ++begun;
         } else if (begun == ended && chance() % 20 == 0) {  // the consumer goes on behind it
-          machine.schedule.give_up_batch(epoch, begun);
+          machine.schedule.abandon_batch(epoch, begun);
           started = false;
           ended = ++begun;
         }

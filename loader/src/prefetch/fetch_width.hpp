@@ -1,13 +1,12 @@
-// FillWidth: how many shards are brought at a time. As few as bring as many bytes per second as more
-// would: of those that share a line, all come later than the first would alone, and it is the first
-// that a batch waits for.
+// FetchWidth: how many shards are fetched at once. As few as still saturate the link: shards that share it
+// all arrive later than the first would alone, and a batch waits for the first.
 //
-//   kFirst --more by half, while that brings more--> settled --after a while--> again
+//   kFirst --more by half, while the rate grows--> settled --after a while--> again
 //
 // again: from kLeast on if there was a pause.
 //
 // More help where each request is held up (a far server, an object store that limits a connection, small
-// shards), or where several CPUs receive. Until the first pause there is more to bring than time, as when a
+// shards), or where several CPUs receive. Until the first pause there is more to fetch than time, as when a
 // cache is filled. Not thread safe.
 #pragma once
 
@@ -15,19 +14,20 @@
 
 namespace shard {
 
-class FillWidth {
+class FetchWidth {
  public:
   static constexpr unsigned kFirst = 6;
   static constexpr unsigned kLeast = 3;
   static constexpr unsigned kMost = 16;
 
   unsigned now() const noexcept { return width_; }
-  // A shard came, at this time in seconds. `received_bytes`: until now, also of those that are on their way.
-  void came(std::uint64_t received_bytes, double seconds);
+  // A shard arrived, at this time in seconds. `received_bytes`: until now, also of shards in the middle of a
+  // fetch.
+  void arrived(std::uint64_t received_bytes, double seconds);
   // While a batch waits for a shard: the time that passes counts too.
   void waiting(std::uint64_t received_bytes, double seconds) { look(received_bytes, seconds); }
-  // Fewer than now() are on their way, as no others are wanted or have room: more are of no use,
-  // and it is no measure of the line.
+  // Fewer than now() are being fetched, because no others are wanted or have room. So more are of no use, and
+  // this time says nothing about the link.
   void paused() noexcept;
 
  private:
@@ -41,7 +41,7 @@ class FillWidth {
   // A measurement, and before it the time in which another width shows.
   enum class Phase : std::uint8_t { none, before, during } phase_ = Phase::none;
   unsigned shards_ = 0;
-  unsigned excess_ = 0;  // shards that are on their way beyond the width, since there were more
+  unsigned excess_ = 0;  // shards being fetched beyond the width, which was larger when they began
   std::uint64_t bytes_ = 0;
   double begin_ = 0;
   // What is known.

@@ -1,9 +1,8 @@
-// ShardFiller: threads that bring the shards of a data set on servers to this machine,
-// as a ShardSchedule says.
+// ShardFetcher: threads that fetch the shards of a data set on servers, as a ShardSchedule says.
 //
 // An order that goes shard by shard (sequential, windowed, by_shard) waits for the shards of its next batch.
-// A global shuffle, which needs all shards at once, does not wait: until a shard is here, its samples are
-// requested one by one. A shard that cannot be brought, because there is no room or its server fails, is read
+// A global shuffle, which needs all shards at once, does not wait: until a shard is fetched, its samples are
+// requested one by one. A shard that cannot be fetched, because there is no room or its server fails, is read
 // in that way too, so an error reaches the batch that needs it.
 #pragma once
 
@@ -19,7 +18,7 @@
 
 #include "base/system/stopwatch.hpp"
 #include "format/dataset/shard_store.hpp"
-#include "prefetch/fill_width.hpp"
+#include "prefetch/fetch_width.hpp"
 #include "prefetch/shard_schedule.hpp"
 #include "setup/loader_setup.hpp"
 #include "shard/loader/stats.hpp"
@@ -27,50 +26,51 @@
 namespace shard {
 
 // The feeder's thread calls the members.
-class ShardFiller {
+class ShardFetcher {
  public:
-  explicit ShardFiller(const LoaderSetup& setup);
-  ShardFiller(const ShardFiller&) = delete;
-  ShardFiller& operator=(const ShardFiller&) = delete;
-  ~ShardFiller();  // stops and joins the threads, and empties the transit area
+  explicit ShardFetcher(const LoaderSetup& setup);
+  ShardFetcher(const ShardFetcher&) = delete;
+  ShardFetcher& operator=(const ShardFetcher&) = delete;
+  ~ShardFetcher();  // stops and joins the threads, and empties the transit area
 
-  // Whether before_batch() will not wait for what earlier batches, which are not over, hold.
+  // False: before_batch() would wait for room that earlier batches, which are not over, hold.
   bool ready(std::uint64_t epoch, std::uint64_t index);
-  // Before batch `index` is made of these shards. At the first call the threads start.
-  // Returns soon after stopping() is true.
+  // Waits until batch `index` can be made of these shards. The first call starts the threads. Throws
+  // cancelled soon after stopping() is true.
   void before_batch(std::uint64_t epoch, std::uint64_t index, const std::vector<std::uint32_t>& shards,
                     const std::function<bool()>& stopping);
-  // After the samples of this batch and of all before it have been read, or will have been at `read`.
+  // The samples of this batch and of all before it have been read, or will have been at `read`.
   void after_batch(std::uint64_t epoch, std::uint64_t index, Event read);
-  // Instead, if it failed: nothing reads for it any more.
-  void give_up_batch(std::uint64_t epoch, std::uint64_t index);
+  // Instead of after_batch(), if the batch failed: nothing reads for it any more.
+  void abandon_batch(std::uint64_t epoch, std::uint64_t index);
 
-  // Those of whole shards, and what kept one from coming here. From any thread.
+  // Of whole shards, and what kept one from being fetched. From any thread.
   LoaderStats stats() const;
 
  private:
-  // As many as shards are brought at a time. mutex_ is held.
+  // One for each shard that is fetched at once, and kAhead more. mutex_ is held.
   void start_threads();
-  // And the others of the data set that are the same shard, whose coming and going is theirs too.
-  std::vector<std::uint32_t> with_twins(const std::vector<std::uint32_t>& shards) const;
+  // And their aliases: what is fetched or evicted for one number is so for all.
+  std::vector<std::uint32_t> with_aliases(const std::vector<std::uint32_t>& shards) const;
   void work(const std::stop_token& stop);
   std::optional<ShardSchedule::Job> next();
   void prepare(std::uint32_t shard, std::unique_lock<std::mutex>& lock, const std::stop_token& stop);
   void done(const ShardSchedule::Job& job, ShardSchedule::Result result);
-  // `read`: when what a shard that leaves was needed for is over.
+  // `read`: when nothing reads an evicted shard any more.
   ShardSchedule::Result carry_out(const ShardSchedule::Job& job, const Event& read,
                                   const std::stop_token& stop) const noexcept;
   void keep_problem(const char* problem, const std::stop_token& stop) const noexcept;
 
   const LoaderSetup& setup_;
   const ShardStore store_;
-  std::map<std::uint32_t, std::vector<std::uint32_t>> twins_;
+  // By shard: all its numbers in the data set, if there are several.
+  std::map<std::uint32_t, std::vector<std::uint32_t>> aliases_;
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   ShardSchedule schedule_;
-  FillWidth width_;
-  unsigned coming_ = 0;   // shards that a thread has taken,
-  unsigned copying_ = 0;  // and of these, those that are being brought
+  FetchWidth width_;
+  unsigned taken_ = 0;     // shards that a thread has taken to fetch
+  unsigned fetching_ = 0;  // those of them whose samples are being fetched
   Stopwatch watch_;
   mutable LoaderStats stats_;
   Event read_;  // of the last batch

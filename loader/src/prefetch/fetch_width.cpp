@@ -1,4 +1,4 @@
-#include "prefetch/fill_width.hpp"
+#include "prefetch/fetch_width.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -7,9 +7,9 @@ namespace shard {
 
 namespace {
 
-constexpr double kGain = 0.2;  // a width that is half more must bring a tenth more
-// A measurement ends with so many shards for each that is on its way, but not before the first time,
-// and at the second.
+constexpr double kGain = 0.2;  // half more width must raise the rate by a tenth
+// A measurement ends after this many shards per shard of the width, but takes no less than the first time and
+// no more than the second.
 constexpr unsigned kRounds = 2;
 constexpr double kLeastSeconds = 0.03;
 constexpr double kMostSeconds = 1;
@@ -18,13 +18,13 @@ constexpr unsigned kMostDoublings = 3;
 
 }  // namespace
 
-void FillWidth::came(std::uint64_t received_bytes, double seconds) {
+void FetchWidth::arrived(std::uint64_t received_bytes, double seconds) {
   ++shards_;
   if (excess_ > 0) --excess_;
   look(received_bytes, seconds);
 }
 
-void FillWidth::look(std::uint64_t received_bytes, double seconds) {
+void FetchWidth::look(std::uint64_t received_bytes, double seconds) {
   const auto begin = [&](Phase phase) {
     phase_ = phase;
     begin_ = seconds;
@@ -45,7 +45,7 @@ void FillWidth::look(std::uint64_t received_bytes, double seconds) {
   }
 }
 
-void FillWidth::paused() noexcept {
+void FetchWidth::paused() noexcept {
   phase_ = Phase::none;
   if (least_ == kFirst) {
     set(least_ = kLeast);
@@ -55,7 +55,7 @@ void FillWidth::paused() noexcept {
   excess_ = 0;
 }
 
-void FillWidth::measured(double rate) {
+void FetchWidth::measured(double rate) {
   if (patience_ > 0) {
     if (++measured_ == patience_) {
       set(least_);
@@ -73,12 +73,12 @@ void FillWidth::measured(double rate) {
   set(std::min(width_ + (width_ + 1) / 2, kMost));
 }
 
-void FillWidth::set(unsigned width) noexcept {
+void FetchWidth::set(unsigned width) noexcept {
   excess_ = width_ > width ? width_ - width : 0;
   width_ = width;
 }
 
-void FillWidth::settle(unsigned width) noexcept {
+void FetchWidth::settle(unsigned width) noexcept {
   set(width);
   measured_ = 0;
   patience_ = kPatience << std::min(attempts_++, kMostDoublings);
