@@ -151,7 +151,7 @@ def test_data_sets_that_are_none(function, name):
             "views is Augment.*expected a list of Augments",
         ),
         (
-            lambda data: sl.Loader(data, batch_size=4, weights={"a": 1}),
+            lambda data: sl.Loader(data, batch_size=4, sampling=sl.Sampling({"a": 1})),
             "weights is {'a': 1}; expected a number for each sample",
         ),
         (

@@ -169,17 +169,25 @@ def test_draws(make):
     assert np.abs(counts - 1000).max() <= 1  # a third of each 1,000, rounded
 
     weights = np.arange(SAMPLES) % 2
-    loader = sl.Loader(path, batch_size=10, framework="numpy", weights=weights)
+    loader = sl.Loader(path, batch_size=10, framework="numpy", sampling=sl.Sampling(weights))
     assert set(ids_of(loader, 0) % 2) == {1} and len(loader) == SAMPLES // 10
     loader = sl.Loader(
-        path, batch_size=10, framework="numpy", weights=weights, replacement=False, samples_per_epoch=30
+        path,
+        batch_size=10,
+        framework="numpy",
+        sampling=sl.Sampling(weights, replacement=False),
+        samples_per_epoch=30,
     )
     assert sorted(ids_of(loader, 0)) == list(range(1, SAMPLES, 2))
 
     loader = sl.Loader(path, batch_size=10, framework="numpy", samples_per_epoch=20)
     assert sorted(np.concatenate([ids_of(loader, epoch) for epoch in range(3)])) == list(range(SAMPLES))
-    loader = sl.Loader(path, batch_size=10, framework="numpy", replacement=True, samples_per_epoch=600)
+    loader = sl.Loader(path, batch_size=10, framework="numpy", sampling=sl.Sampling(), samples_per_epoch=600)
     assert len(set(ids_of(loader, 0))) > 50 and np.bincount(ids_of(loader, 1)).max() > 13
+    loader = sl.Loader(
+        path, batch_size=10, framework="numpy", sampling=sl.Sampling(replacement=False), samples_per_epoch=120
+    )
+    assert np.bincount(ids_of(loader, 1)).tolist() == [2] * SAMPLES
 
     loader = sl.Loader(path, batch_size=12, framework="numpy", repeats=3, random_crop=8)
     for batch in loader.epoch(0):
@@ -205,11 +213,13 @@ def test_mixes(make):
     ):
         with pytest.raises(sl.InvalidArgumentError, match=words):
             sl.mix(bad)
+    with pytest.raises(sl.InvalidArgumentError, match="a mix and sampling exclude each other"):
+        sl.Loader(mixed, batch_size=100, sampling="balanced")
 
 
 def test_resume_in_the_middle_and_on_other_worlds(make):
     data = sl.Dataset(make()).where(np.arange(SAMPLES) % 5 != 0)
-    options = dict(framework="numpy", weights=np.arange(48) + 1.0, samples_per_epoch=96, seed=3)
+    options = dict(framework="numpy", sampling=sl.Sampling(np.arange(48) + 1.0), samples_per_epoch=96, seed=3)
     whole = sl.Loader(data, batch_size=16, **options)
     expected = [np.asarray(batch.ids).tolist() for batch in whole.epoch(2)]
     half = sl.Loader(data, batch_size=16, **options)
@@ -224,14 +234,21 @@ def test_resume_in_the_middle_and_on_other_worlds(make):
     assert [a + b for a, b in zip(*rest)] == expected[3:]
     for other, words in (
         (
-            sl.Loader(data.select(range(47)), batch_size=16, **{**options, "weights": np.arange(47) + 1.0}),
+            sl.Loader(
+                data.select(range(47)),
+                batch_size=16,
+                **{**options, "sampling": sl.Sampling(np.arange(47) + 1.0)},
+            ),
             "samples: 48",
         ),
         (
             sl.Loader(sl.Dataset(make()).where(np.arange(SAMPLES) % 5 != 1), batch_size=16, **options),
             "another selection",
         ),
-        (sl.Loader(data, batch_size=16, **{**options, "weights": np.arange(48) + 2.0}), "another sequence"),
+        (
+            sl.Loader(data, batch_size=16, **{**options, "sampling": sl.Sampling(np.arange(48) + 2.0)}),
+            "another sequence",
+        ),
     ):
         with pytest.raises(sl.InvalidArgumentError, match=words):
             other.load_state_dict(state)
@@ -247,12 +264,11 @@ def test_an_epoch_of_a_part_outlives_its_loader(make):
 @pytest.mark.parametrize(
     "options, words",
     [
-        (dict(sampling="even"), "sampling is 'even'"),
-        (dict(sampling="balanced", weights=np.ones(SAMPLES)), "exclude each other"),
-        (dict(sampling="balanced", replacement=True), "replacement is for weights"),
-        (dict(weights=np.ones(3)), "expected \\(60,\\)"),
-        (dict(weights=-np.ones(SAMPLES)), "weight of sample 0 is -1"),
-        (dict(weights=np.zeros(SAMPLES)), "all 60 weights are 0"),
+        (dict(sampling="even"), "sampling is 'even'; expected \"balanced\" or Sampling"),
+        (dict(sampling=[1, 1]), r"sampling is \[1, 1\]; expected \"balanced\" or Sampling"),
+        (dict(sampling=sl.Sampling(np.ones(3))), "expected \\(60,\\)"),
+        (dict(sampling=sl.Sampling(-np.ones(SAMPLES))), "weight of sample 0 is -1"),
+        (dict(sampling=sl.Sampling(np.zeros(SAMPLES))), "all 60 weights are 0"),
         (dict(samples_per_epoch=0), "expected a whole number from 1 on"),
         (dict(repeats=3, batch_size=10), "repeats is 3"),
         (dict(sampling="balanced", shuffle=False), "need shuffle=True"),

@@ -603,7 +603,6 @@ def test_samples_that_are_drawn_again_have_targets_of_their_own(shapes):
         shapes,
         augment=sl.Augment(random_crop=24, flip=True, ops=MOVES),
         repeats=2,
-        weights=None,
     )
     for batch in data.epoch(0):
         check_follows(np.array(batch.images), batch.targets(), slack=3)

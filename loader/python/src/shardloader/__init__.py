@@ -35,7 +35,7 @@ from ._errors import (
 )
 from ._export import to_parquet
 from ._fields import Field, Fields, ImageField, Ragged, RaggedArray, Text
-from ._groups import MemoryOptions, RemoteOptions
+from ._groups import MemoryOptions, RemoteOptions, Sampling
 from ._loader import Epoch, Loader, cuda_device_count, has_cuda
 from ._operations import Operation, ops
 from ._plan import Plan, ShardResult, convert_shard, finish, plan
@@ -80,6 +80,7 @@ __all__ = [
     "RaggedArray",
     "RemoteOptions",
     "ResourceError",
+    "Sampling",
     "ShardError",
     "ShardResult",
     "Stats",

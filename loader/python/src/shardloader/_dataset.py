@@ -227,7 +227,7 @@ class Dataset:
             sorted_ = np.sort(chosen % size)
             twice = sorted_[1:][sorted_[1:] == sorted_[:-1]][0]
             raise InvalidArgumentError(
-                f"index {twice} is given twice; to draw samples more often, use Loader(weights=...)"
+                f"index {twice} is given twice; to draw samples more often, use sl.Sampling(weights)"
             )
         return self._select(_bits(mask))
 

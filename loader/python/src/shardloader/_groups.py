@@ -44,6 +44,19 @@ class RemoteOptions:
     transit_bytes: int | None = None
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sampling:
+    """Samples that are drawn, where an epoch does not have each of them once (docs/python.md).
+
+    weights: one number per sample (an array or a tensor): each is drawn in proportion to it. None: all alike.
+    replacement: True: draws are independent of each other, so that a sample may come twice in an epoch.
+        False: no sample comes twice in an epoch (with weights), or before all were drawn (without).
+    """
+
+    weights: Any = None
+    replacement: bool = True
+
+
 def members_of(kind: type[MemoryOptions] | type[RemoteOptions]) -> Callable[[str, Any], dict[str, Any]]:
     """takes(name, value) of an option that is such a group."""
 

@@ -18,13 +18,13 @@ from ._declare import declared, taken, with_signature
 from ._engine import Engine
 from ._errors import InvalidArgumentError
 from ._fields import _LONG
+from ._groups import Sampling
 from ._loader_options import (
     LoaderOptions,
     check_given_once,
     mean_and_std,
     options_of_mix,
     options_of_views,
-    samples_of_epoch,
     sampling_of,
     tail_of,
     unnamed_layout,
@@ -124,13 +124,10 @@ class Loader:
         get 0 rows. "pad": it is filled up and masked, see Batch.mask. "wrap": it is filled up with the
         epoch's first samples.
     drop_last: as in torch: True is tail="drop", False is tail="short".
-    sampling: "balanced" draws every class equally often. None: every sample once in an epoch.
-    weights: one number per sample; a sample is drawn in proportion to it. See `replacement`.
-    replacement: True: samples are drawn independently of each other, so that one may come twice in an epoch
-        (the default with weights). False: no sample comes twice in an epoch (with weights), or before all
-        were drawn (without).
+    sampling: what is drawn. None: every sample once in an epoch. "balanced": every class equally often.
+        Sampling(weights, replacement): in proportion to weights, or independently of each other.
     samples_per_epoch: samples that all ranks together draw in an epoch. Default: as many as the data set has.
-        Without weights, an epoch goes on where the last one ended, so that samples are drawn equally often.
+        Without sampling, an epoch goes on where the last one ended, so that samples are drawn equally often.
     repeats: each global batch has every one of its samples this many times, with different
         crops and flips, as in timm and DeiT. An epoch has as many batches as without.
 
@@ -209,10 +206,7 @@ class Loader:
         device: Any = "cpu",
         framework: str | None = "auto",
         shuffle: bool = True,
-        sampling: str | None = None,
-        weights: Any = None,
-        replacement: bool | None = None,
-        samples_per_epoch: int | None = None,
+        sampling: str | Sampling | None = None,
         window_shards: int | None = None,
         tail: str | None = None,
         drop_last: bool | None = None,
@@ -230,8 +224,6 @@ class Loader:
         self.data = (
             data.data if isinstance(data, Mix) else data if isinstance(data, Dataset) else Dataset(data)
         )
-        if mixed is not None and samples_per_epoch is None:
-            samples_per_epoch = mixed.epoch_size
         if (rank is None) != (world_size is None):
             raise InvalidArgumentError("rank and world_size go together")
         if window_shards is not None and not shuffle:
@@ -250,8 +242,8 @@ class Loader:
             "batch_size": batch_size,
             "order": "windowed" if window_shards is not None else "shuffle" if shuffle else "sequential",
             "tail": tail_of(tail, drop_last),
-            "sampling": sampling_of(self.data, mixed, sampling, weights, replacement),
-            "samples_per_epoch": samples_of_epoch(samples_per_epoch),
+            "sampling": sampling_of(self.data, mixed, sampling),
+            "samples_per_epoch": passed["samples_per_epoch"] or (mixed and mixed.epoch_size) or 0,
             **options_of_views(self._own, augment, views),
             "unnamed_layout": unnamed_layout(arrays),
             "mix": None if mix is None else options_of_mix(mix),
@@ -259,8 +251,6 @@ class Loader:
         }
         if window_shards is not None:
             wanted["window_shards"] = window_shards
-        if wanted["samples_per_epoch"] is None:
-            del wanted["samples_per_epoch"]
         given = None if rank is None or world_size is None else (rank, world_size)
         self._engine = Engine(self.data, ordinal, wanted, arrays, given)
         if progress:

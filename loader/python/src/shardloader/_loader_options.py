@@ -11,13 +11,17 @@ from ._augment import Augment, MixPairs
 from ._dataset import Dataset, Mix
 from ._declare import as_it_is
 from ._errors import InvalidArgumentError
-from ._groups import MemoryOptions, RemoteOptions, members_of
+from ._groups import MemoryOptions, RemoteOptions, Sampling, members_of
 from ._numpy import np
 from ._view_options import Size, ViewOptions
 
 
 def _rows(name: str, value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
+
+
+def _from_one(name: str, value: Any) -> int:
+    return _check.whole(name, value, 1)
 
 
 def _truth(name: str, value: Any) -> bool:
@@ -29,6 +33,7 @@ class LoaderOptions(ViewOptions, total=False):
 
     seed: Annotated[int, as_it_is, 0]
     partition: Annotated[str, as_it_is, "global"]
+    samples_per_epoch: Annotated[int | None, _from_one]
     repeats: Annotated[int, as_it_is, 1]
     correspondence: Annotated[bool, _truth, False]
     transport: Annotated[str, as_it_is, "auto"]
@@ -189,47 +194,35 @@ def options_of_views(
     return {**every[0], "further_views": every[1:]}
 
 
-def sampling_of(
-    data: Dataset, mixed: Mix | None, sampling: str | None, weights: Any, replacement: bool | None
-) -> Any:
-    """What the C++ loader takes: None for every sample once in an epoch."""
-    given = [
-        name
-        for name, value in (("a mix", mixed), ("sampling", sampling), ("weights", weights))
-        if value is not None
-    ]
-    if len(given) > 1:
-        raise InvalidArgumentError(f"{' and '.join(given)} exclude each other")
-    if replacement is not None and weights is None and given:
+def _weights(weights: Any, samples: int) -> bytes:
+    if hasattr(weights, "detach"):  # a torch tensor, also one on a GPU
+        weights = weights.detach().cpu().numpy()
+    try:
+        numbers = np.ascontiguousarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        _check.refuse("weights", weights, "a number for each sample")
+    if numbers.shape != (samples,):
         raise InvalidArgumentError(
-            f"replacement is for weights, or for drawing uniformly; {given[0]} draws every sample of a group "
-            "before any again"
+            f"weights have the shape {numbers.shape}; expected ({samples},), one for each sample"
         )
+    return numbers.tobytes()
+
+
+def sampling_of(data: Dataset, mixed: Mix | None, sampling: str | Sampling | None) -> Any:
+    """What the C++ loader takes: None for every sample once in an epoch."""
     if mixed is not None:
+        if sampling is not None:
+            raise InvalidArgumentError("a mix and sampling exclude each other: a mix says what is drawn")
         return mixed._sampling
-    if weights is not None:
-        if isinstance(weights, np.ndarray):
-            pass
-        elif hasattr(weights, "detach"):  # a torch tensor, also one on a GPU
-            weights = weights.detach().cpu().numpy()
-        try:
-            numbers = np.ascontiguousarray(weights, dtype=np.float64)
-        except (TypeError, ValueError):
-            _check.refuse("weights", weights, "a number for each sample")
-        if numbers.shape != (len(data),):
-            raise InvalidArgumentError(
-                f"weights have the shape {numbers.shape}; expected ({len(data)},), one for each sample"
-            )
-        return _core.sampling_weighted(numbers.tobytes(), replacement is None or bool(replacement))
-    if sampling == "balanced":
-        return _core.sampling_balanced(data._core)
-    if sampling is not None:
-        raise InvalidArgumentError(f'sampling is {sampling!r}; expected "balanced" or None')
-    return None if replacement is None else _core.sampling_uniform(len(data), bool(replacement))
-
-
-def samples_of_epoch(number: int | None) -> int | None:
-    return None if number is None else _check.whole("samples_per_epoch", number, 1)
+    if sampling is None:
+        return None
+    if isinstance(sampling, Sampling):
+        if sampling.weights is None:
+            return _core.sampling_uniform(len(data), bool(sampling.replacement))
+        return _core.sampling_weighted(_weights(sampling.weights, len(data)), bool(sampling.replacement))
+    if not isinstance(sampling, str) or sampling != "balanced":
+        _check.refuse("sampling", sampling, '"balanced" or Sampling(...)')
+    return _core.sampling_balanced(data._core)
 
 
 def tail_of(tail: str | None, drop_last: bool | None) -> str:
