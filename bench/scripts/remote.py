@@ -70,7 +70,7 @@ def cpu_of(server):
             fields = stat.read_text().rsplit(")", 1)[1].split()
         except OSError:
             continue
-        if server.process.pid in (int(stat.parent.name), int(fields[1])):
+        if server.processes[0].pid in (int(stat.parent.name), int(fields[1])):
             seconds += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     return seconds
 

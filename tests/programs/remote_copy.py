@@ -13,8 +13,9 @@ import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from loopback import make_certificate
 from remote_credentials import KeyServices
-from remote_servers import S3, Moto, make_bucket, make_certificate
+from remote_servers import S3, Moto
 from remote_store import HostileStore
 from remote_support import ServerCase
 from shardify_support import SHARDCTL, SMALL, environment, main, make_images, run, shardctl, shardify
@@ -124,7 +125,7 @@ class Upload(CopyCase):
     def test_keys_that_expire_at_a_request_without_a_document(self):
         for status in 400, 403:
             services = KeyServices()
-            self.addCleanup(services.close)
+            self.addCleanup(services.__exit__)
 
             def behave(method, key, query, count):
                 signed = store.current.headers.get("Authorization", "")
@@ -445,7 +446,7 @@ class Upload(CopyCase):
     )
     def test_swift(self):
         try:
-            swift = Swift(self.path / "swift", lambda environment: make_bucket("bucket", environment))
+            swift = Swift(self.path / "swift")
         # its servers need a file system with extended attributes, and the modules that Debian has for them
         except RuntimeError as error:
             self.skipTest(f"OpenStack Swift does not start: {error}")

@@ -13,8 +13,9 @@ import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
+from loopback import make_certificate
 from remote_copy import LARGE, CopyCase, files_of
-from remote_servers import HostileServer, Nginx, make_certificate
+from remote_servers import HostileServer, Nginx
 from remote_store import HostileStore, etag_of
 from shardify_support import SANITIZED, SHARDCTL, environment, main, run, shardctl
 

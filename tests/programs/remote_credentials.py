@@ -3,13 +3,13 @@
 services that misbehave end in bounded time."""
 
 import datetime
-import http.server
 import json
 import socket
 import threading
 import time
 from urllib.parse import parse_qs
 
+from loopback import ThreadServer
 from remote_servers import HostileServer
 from remote_support import ServerCase, timed_run
 from shardify_support import SHARDCTL, SMALL, environment, main
@@ -18,7 +18,7 @@ SECRET = "topsecret"  # a part of every secret
 TOKEN = "webtoken"
 
 
-class KeyServices:
+class KeyServices(ThreadServer):
     """The metadata service, a container's service and STS on one port.
     Keys are KEY1, KEY2, ... which live for `life` seconds.
 
@@ -32,28 +32,7 @@ class KeyServices:
         self.requests = []
         self.given = {}
         self.lock = threading.Lock()
-        services = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def log_message(self, *_):
-                pass
-
-            def do_GET(self):
-                length = int(self.headers.get("Content-Length") or 0)
-                services.answer(self, self.rfile.read(length).decode())
-
-            do_PUT = do_POST = do_GET
-
-        class Server(http.server.ThreadingHTTPServer):
-            daemon_threads = True
-
-        self.httpd = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.httpd.server_address[1]}"
-        threading.Thread(target=self.httpd.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-
-    def close(self):
-        self.httpd.shutdown()
-        self.httpd.server_close()
+        super().__init__()
 
     def new_keys(self):
         end = time.time() + self.life
@@ -64,25 +43,21 @@ class KeyServices:
             "%Y-%m-%dT%H:%M:%S.%fZ"
         )
 
-    def answer(self, handler, body):
+    def answer(self, handler):
+        body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0)).decode()
         headers = {name.lower(): value for name, value in handler.headers.items()}
         with self.lock:
             self.requests.append((handler.command, handler.path, headers, body))
             busy = len(self.requests) <= self.busy
         status, text = (503, "") if busy else self.text(handler.command, handler.path, headers, body)
         if self.act == "hang":
-            return time.sleep(30)
+            time.sleep(30)
+            return self.cut(handler)
         if self.act.startswith("redirect:"):
-            handler.send_response(302)
-            handler.send_header("Location", self.act[9:])
-            handler.send_header("Content-Length", "0")
-            return handler.end_headers()
+            return self.send(handler, 302, headers={"Location": self.act[9:]})
         if self.act.startswith("status:"):
             status, text = int(self.act[7:]), f"<Code>Busy</Code>{SECRET}"
-        handler.send_response(status)
-        handler.send_header("Content-Length", str(len(text)))
-        handler.end_headers()
-        handler.wfile.write(text.encode())
+        self.send(handler, status, text.encode())
 
     def text(self, command, path, headers, body):
         if path == "/latest/api/token":
@@ -148,7 +123,7 @@ class KeyCase(ServerCase):
 
     def services(self, **how):
         services = KeyServices(**how)
-        self.addCleanup(services.close)
+        self.addCleanup(services.__exit__)
         return services
 
     def verify(self, **variables):

@@ -8,7 +8,8 @@ import time
 import unittest
 from urllib.parse import quote
 
-from remote_servers import S3, HostileServer, Nginx, make_certificate
+from loopback import make_certificate
+from remote_servers import S3, HostileServer, Nginx
 from remote_support import ServerCase
 from shardify_support import SHARDCTL, SMALL, environment, main, run, shardctl
 

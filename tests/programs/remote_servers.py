@@ -1,15 +1,10 @@
-"""Servers on the loopback interface for tests of data sets on servers.
+"""Servers for tests of data sets on servers, and lines before them.
 Each is started by a test and stopped when the test ends."""
 
 import functools
-import hashlib
-import hmac
-import http.server
 import os
 import random
 import shutil
-import socket
-import ssl
 import subprocess
 import threading
 import time
@@ -17,20 +12,7 @@ import urllib.request
 from pathlib import Path
 from urllib.parse import unquote
 
-os.environ["no_proxy"] = os.environ["NO_PROXY"] = (
-    "127.0.0.1,localhost,192.0.2.2"  # for the programs under test too
-)
-
-
-def free_port():
-    """For a server that takes no socket. Below the ports that the kernel gives to connections and to servers
-    of other tests, which would take it before the server has started."""
-    ports = random.SystemRandom()
-    while True:
-        port = ports.randrange(10_000, 32_768)
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) != 0:
-                return port
+from loopback import ProcessServer, ThreadServer, free_port, listens, s3_environment
 
 
 class Hold:
@@ -51,7 +33,7 @@ class Hold:
             raise RuntimeError("no request came within a minute")
 
 
-class HostileServer:
+class HostileServer(ThreadServer):
     """Serves a folder by ranges, with `tls` (certificate, key) by https, and misbehaves as `behave(path,
     begin, end, count)` says, which returns a word or None:
 
@@ -69,50 +51,12 @@ class HostileServer:
         self.requests = []
         self.sent = 0
         self.lock = threading.Lock()
-        server = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_):
-                pass
-
-            def do_GET(self):
-                try:
-                    server.answer(self)
-                except (BrokenPipeError, ConnectionResetError, ssl.SSLError):
-                    self.close_connection = True
-
-        class Server(http.server.ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 128
-
-            def handle_error(self, *_):  # programs that are killed
-                pass
-
-        self.httpd = Server(("127.0.0.1", 0), Handler)
-        self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.httpd.server_address[1]}"
-        if tls:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(*tls)
-            # Without the handshake, which would wait in the thread that accepts:
-            # it comes with the first bytes.
-            self.httpd.socket = context.wrap_socket(
-                self.httpd.socket, server_side=True, do_handshake_on_connect=False
-            )
-        self.thread = threading.Thread(
-            target=self.httpd.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
-        )
-        self.thread.start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.httpd.shutdown()
-        self.httpd.server_close()
+        super().__init__(tls)
 
     def answer(self, handler):
+        if handler.command != "GET":
+            handler.send_error(501)
+            return
         path = unquote(handler.path).lstrip("/")
         wanted = handler.headers.get("Range")
         with self.lock:
@@ -131,20 +75,12 @@ class HostileServer:
         if act.startswith("status:"):
             status = int(act[7:])
         if act.startswith("redirect:"):
-            handler.send_response(302)
-            handler.send_header("Location", act[9:])
-            handler.send_header("Content-Length", "0")
-            handler.end_headers()
+            self.send(handler, 302, headers={"Location": act[9:]})
             return
         if status != 200 or begin >= end:
             region = f"<Region>{self.region}</Region>" if self.region else ""
             body = f"<Error><Code>{self.code}</Code>{region}</Error>".encode()
-            handler.send_response(status if status != 200 else 416)
-            for name, value in self.refusal_headers.items():
-                handler.send_header(name, value)
-            handler.send_header("Content-Length", str(len(body)))
-            handler.end_headers()
-            handler.wfile.write(body)
+            self.send(handler, status if status != 200 else 416, body, self.refusal_headers)
             return
         body = bytearray(data[begin:end])
         if act == "flip":
@@ -186,8 +122,7 @@ class HostileServer:
             self.sent += len(body)
         if act.startswith("cut:") or act == "lie:length":
             handler.wfile.flush()
-            handler.close_connection = True
-            handler.connection.shutdown(socket.SHUT_RDWR)
+            self.cut(handler)
 
 
 NGINX = """
@@ -202,7 +137,7 @@ http {{
 """
 
 
-class Nginx:
+class Nginx(ProcessServer):
     """nginx over a folder; with `tls` (certificate, key) by https. None of it needs root. `available()` says
     whether it is installed. `there`: a host of Hosts, on which it runs."""
 
@@ -211,6 +146,7 @@ class Nginx:
         return shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
 
     def __init__(self, root, work, tls=None, extra="", there=None):
+        super().__init__()
         self.work = Path(work)
         self.work.mkdir(parents=True, exist_ok=True)
         self.port = free_port()
@@ -227,38 +163,15 @@ class Nginx:
             user="user root;" if os.getuid() == 0 else "",
         )
         (self.work / "nginx.conf").write_text(conf)
-        self.process = subprocess.Popen(
-            [
-                *enter,
-                self.available(),
-                "-c",
-                str(self.work / "nginx.conf"),
-                "-e",
-                str(self.work / "error.log"),
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        wait_for(
-            lambda: (self.work / "nginx.pid").exists(), self.process
-        )  # it is written when the port is open
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        words = ["-c", str(self.work / "nginx.conf"), "-e", str(self.work / "error.log")]
+        pid = self.work / "nginx.pid"  # is written when the port is open
+        self.start([*enter, self.available(), *words], pid.exists)
 
     def requests(self):
         return (self.work / "access.log").read_text().splitlines()
 
 
-class S3:
+class S3(ProcessServer):
     """rclone serve s3 over a folder whose folders are buckets: it checks signatures.
     With `tls` (certificate, key) by https."""
 
@@ -281,35 +194,16 @@ class S3:
         return None
 
     def __init__(self, root, tls=None):
+        super().__init__()
         port = free_port()
-        self.environment = {
-            "AWS_ENDPOINT_URL": f"{'https' if tls else 'http'}://127.0.0.1:{port}",
-            "AWS_ACCESS_KEY_ID": self.KEY,
-            "AWS_SECRET_ACCESS_KEY": self.SECRET,
-        }
+        url = f"{'https' if tls else 'http'}://127.0.0.1:{port}"
+        self.environment = s3_environment(url, self.KEY, self.SECRET)
         flags = ["--cert", str(tls[0]), "--key", str(tls[1])] if tls else []
-        self.process = subprocess.Popen(
-            [
-                self.available(),
-                "serve",
-                "s3",
-                "--auth-key",
-                f"{self.KEY},{self.SECRET}",
-                "--addr",
-                f"127.0.0.1:{port}",
-                *flags,
-                str(root),
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        wait_for(listens(port), self.process)
-
-    __enter__ = Nginx.__enter__
-    __exit__ = Nginx.__exit__
+        flags += ["--auth-key", f"{self.KEY},{self.SECRET}", "--addr", f"127.0.0.1:{port}"]
+        self.start([self.available(), "serve", "s3", *flags, str(root)], listens(port))
 
 
-class Moto:
+class Moto(ProcessServer):
     """The server of moto, with a bucket: it keeps everything in memory, and does not check signatures."""
 
     @staticmethod
@@ -319,39 +213,22 @@ class Moto:
         )
 
     def __init__(self, bucket):
+        super().__init__()
         port = free_port()
-        self.environment = {
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
-            "AWS_ACCESS_KEY_ID": "KEYID",
-            "AWS_SECRET_ACCESS_KEY": "topsecret0",
-        }
+        url = f"http://127.0.0.1:{port}"
+        self.environment = s3_environment(url)
+        self.start([self.available(), "-H", "127.0.0.1", "-p", str(port)], listens(port), seconds=60)
+        urllib.request.urlopen(urllib.request.Request(f"{url}/{bucket}", method="PUT"), timeout=30).close()
+
+
+class Line:
+    """A program that passes bytes or packets on until its input ends."""
+
+    def __init__(self, program, *words, **options):
+        words = [*words, *(f"{name}={value}" for name, value in options.items())]
         self.process = subprocess.Popen(
-            [self.available(), "-H", "127.0.0.1", "-p", str(port)],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            [str(program), *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        wait_for(listens(port), self.process, seconds=60)
-        urllib.request.urlopen(
-            urllib.request.Request(f"http://127.0.0.1:{port}/{bucket}", method="PUT"), timeout=30
-        ).close()
-
-    __enter__ = Nginx.__enter__
-    __exit__ = Nginx.__exit__
-
-
-class Link:
-    """tcp_link (tcp_link.cpp) before a server: its latency, rate and flipped bits.
-    `url` is that of the server through the line."""
-
-    def __init__(self, program, url, **options):
-        words = [f"{name}={value}" for name, value in options.items()]
-        self.process = subprocess.Popen(
-            [str(program), url.rpartition(":")[2], *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.url = f"{url.rpartition(':')[0]}:{int(self.process.stdout.readline())}"
 
     def __enter__(self):
         return self
@@ -360,7 +237,7 @@ class Link:
         self.end()
 
     def end(self):
-        """Bytes that came from the server, and how many of them were changed."""
+        """The counts that it prints at its end."""
         if self.process.poll() is None:
             self.process.stdin.close()
             self.counts = [int(word) for word in self.process.stdout.read().split()]
@@ -369,9 +246,20 @@ class Link:
         return self.counts
 
 
-class Hosts:
+class Link(Line):
+    """tcp_link (tcp_link.cpp) before a server: its latency, rate and flipped bits.
+    `url` is that of the server through the line. end(): bytes that came from the server, and how many of them
+    were changed."""
+
+    def __init__(self, program, url, **options):
+        super().__init__(program, url.rpartition(":")[2], **options)
+        self.url = f"{url.rpartition(':')[0]}:{int(self.process.stdout.readline())}"
+
+
+class Hosts(Line):
     """Two hosts and a line between them (ip_link.cpp): `near` and `far` are the address of each,
-    and what a command begins with that runs there."""
+    and what a command begins with that runs there. end(): packets to `near`, and how many of them
+    were lost."""
 
     @staticmethod
     def available(program):
@@ -384,129 +272,12 @@ class Hosts:
         return None if tried.returncode == 0 else tried.stderr.strip()
 
     def __init__(self, program, **options):
-        words = [f"{name}={value}" for name, value in options.items()]
-        self.process = subprocess.Popen(
-            [str(program), *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        super().__init__(program, **options)
         near, far = self.process.stdout.readline().split()
         self.near = "192.0.2.1", ["nsenter", f"--net={near}"]
         self.far = "192.0.2.2", ["nsenter", f"--net={far}"]
-
-    __enter__ = Link.__enter__
-    __exit__ = Link.__exit__
-    end = Link.end  # packets to `near`, and how many of them were lost
 
     def change(self, **options):
         for name, value in options.items():
             self.process.stdin.write(f"{name}={value}\n")
         self.process.stdin.flush()
-
-
-def listens(port):
-    def tried():
-        with socket.socket() as probe:
-            probe.settimeout(0.5)
-            return probe.connect_ex(("127.0.0.1", port)) == 0
-
-    return tried
-
-
-def wait_for(ready, process, seconds=20):
-    """Until a server is ready. Raises if the process ended before."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if process.poll() is not None:
-            raise RuntimeError(f"the server ended with {process.returncode}")
-        if ready():
-            return
-        time.sleep(0.05)
-    raise RuntimeError("the server does not listen")
-
-
-def make_bucket(name, environment):
-    """By a request that is signed here: none of the programs under test makes buckets."""
-    key, secret, host = (
-        environment["AWS_ACCESS_KEY_ID"],
-        environment["AWS_SECRET_ACCESS_KEY"],
-        environment["AWS_ENDPOINT_URL"].partition("//")[2],
-    )
-    at = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    nothing = hashlib.sha256(b"").hexdigest()
-    headers = {"host": host, "x-amz-content-sha256": nothing, "x-amz-date": at}
-    lines = "".join(f"{header}:{value}\n" for header, value in headers.items())
-    request = "\n".join(["PUT", f"/{name}", "", lines, ";".join(headers), nothing])
-    scope = f"{at[:8]}/us-east-1/s3/aws4_request"
-    signing = f"AWS4{secret}".encode()
-    for part in scope.split("/"):
-        signing = hmac.new(signing, part.encode(), hashlib.sha256).digest()
-    text = "\n".join(["AWS4-HMAC-SHA256", at, scope, hashlib.sha256(request.encode()).hexdigest()])
-    signature = hmac.new(signing, text.encode(), hashlib.sha256).hexdigest()
-    said = (
-        f"AWS4-HMAC-SHA256 Credential={key}/{scope}, SignedHeaders={';'.join(headers)}, Signature={signature}"
-    )
-    del headers["host"]
-    urllib.request.urlopen(
-        urllib.request.Request(
-            f"http://{host}/{name}", method="PUT", headers={**headers, "Authorization": said}
-        ),
-        timeout=60,
-    ).close()
-
-
-def make_certificate(folder, name="IP:127.0.0.1"):
-    """An authority of its own and a certificate for `name`: (authority, certificate, key)."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-
-    def run(*command):
-        return subprocess.run(["openssl", *map(str, command)], check=True, capture_output=True, timeout=60)
-
-    ca, ca_key, key, request, certificate, names = (
-        folder / name for name in ("ca.pem", "ca.key", "key", "csr", "cert.pem", "names")
-    )
-    run(
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-keyout",
-        ca_key,
-        "-out",
-        ca,
-        "-days",
-        "2",
-        "-subj",
-        "/CN=test authority",
-    )
-    run(
-        "req",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-keyout",
-        key,
-        "-out",
-        request,
-        "-subj",
-        f"/CN={name.partition(':')[2]}",
-    )
-    names.write_text(f"subjectAltName={name}\n")
-    run(
-        "x509",
-        "-req",
-        "-in",
-        request,
-        "-CA",
-        ca,
-        "-CAkey",
-        ca_key,
-        "-CAcreateserial",
-        "-out",
-        certificate,
-        "-days",
-        "2",
-        "-extfile",
-        names,
-    )
-    return ca, certificate, key

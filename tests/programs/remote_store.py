@@ -3,20 +3,20 @@ which keeps everything in memory and misbehaves as a test says."""
 
 import base64
 import hashlib
-import http.server
 import re
-import socket
 import threading
 import time
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape, unescape
+
+from loopback import ThreadServer, s3_environment
 
 
 def etag_of(data):
     return f'"{hashlib.md5(data).hexdigest()}"'
 
 
-class HostileStore:
+class HostileStore(ThreadServer):
     """`behave(method, key, query, count)` returns a word or None;
     count: of such requests (method, key, part) so far.
 
@@ -38,44 +38,8 @@ class HostileStore:
         self.wrong = []  # digests that did not match
         self.lock = threading.Lock()
         self.current = threading.local()  # .headers of the request that `behave` is asked about
-        store = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_):
-                pass
-
-            def handle_any(self):
-                try:
-                    store.handle(self)
-                except (BrokenPipeError, ConnectionResetError):
-                    self.close_connection = True
-
-            do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = handle_any
-
-        class Server(http.server.ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 128
-
-            def handle_error(self, *_):  # programs that are killed
-                pass
-
-        self.httpd = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.httpd.server_address[1]}"
-        self.environment = {
-            "AWS_ENDPOINT_URL": self.url,
-            "AWS_ACCESS_KEY_ID": "KEYID",
-            "AWS_SECRET_ACCESS_KEY": "topsecret0",
-        }
-        threading.Thread(target=self.httpd.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.httpd.shutdown()
-        self.httpd.server_close()
+        super().__init__()
+        self.environment = s3_environment(self.url)
 
     def files(self, prefix=""):
         """The objects below a prefix: name -> bytes."""
@@ -103,7 +67,7 @@ class HostileStore:
         with self.lock:
             return sum(1 for did, key, _, _ in self.requests if did == method and key.endswith(name))
 
-    def handle(self, handler):
+    def answer(self, handler):
         parts = urlsplit(handler.path)
         bucket, _, key = unquote(parts.path).lstrip("/").partition("/")
         query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
@@ -120,7 +84,7 @@ class HostileStore:
         length = int(handler.headers.get("Content-Length", 0))
         if act.startswith("cut:"):
             handler.rfile.read(min(length, int(act[4:])))
-            return self.close(handler)
+            return self.cut(handler)
         body = handler.rfile.read(length)
         if len(body) < length:  # a program that was killed
             handler.close_connection = True
@@ -130,17 +94,17 @@ class HostileStore:
         if act.startswith("slow:"):
             time.sleep(float(act[5:]))
         if act.startswith("status:"):
-            return self.answer(handler, int(act[7:10]), self.error(act[11:] or "SlowDown"))
+            return self.send(handler, int(act[7:10]), self.error(act[11:] or "SlowDown"))
         status, document, headers = self.refusal(handler, body, bucket) or self.act(
             method, (bucket, key), query, body, handler.headers, act
         )
         if act == "drop":
-            return self.close(handler)
+            return self.cut(handler)
         if act == "etag":
             headers["ETag"] = etag_of(b"other bytes")
         if act == "encrypted":
             headers.update({"ETag": etag_of(b"no digest"), "x-amz-server-side-encryption": "aws:kms"})
-        self.answer(handler, status, document, headers)
+        self.send(handler, status, document, headers)
 
     def refusal(self, handler, body, bucket):
         said = handler.headers.get("x-amz-content-sha256", "")
@@ -270,17 +234,3 @@ class HostileStore:
             data[int(first) : last + 1],
             {"ETag": etag, "Content-Range": f"bytes {first}-{last}/{len(data)}"},
         )
-
-    def answer(self, handler, status, document, headers=None):
-        handler.send_response(status)
-        for name, value in (headers or {}).items():
-            handler.send_header(name, value)
-        handler.send_header("Content-Length", str(len(document)))
-        handler.end_headers()
-        if handler.command != "HEAD":
-            handler.wfile.write(document)
-
-    @staticmethod
-    def close(handler):
-        handler.close_connection = True
-        handler.connection.shutdown(socket.SHUT_RDWR)

@@ -17,6 +17,7 @@ import time
 import unittest
 from pathlib import Path
 
+from loopback import free_port
 from shardify_support import (
     SHARDIFY,
     SMALL,
@@ -62,16 +63,6 @@ PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe
 """
 
 
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
-
-
 def daemon(name):
     """Daemons are in sbin, which is not on every user's path."""
     path = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
@@ -108,7 +99,7 @@ class Cluster:
                 host=socket.gethostname().split(".")[0],
                 user=pwd.getpwuid(os.getuid()).pw_name,
                 folder=self.folder,
-                ports=free_ports(2),
+                ports=[free_port(), free_port()],
             )
         )
         self.env = environment(SLURM_CONF=str(conf), SHELL="/bin/bash")

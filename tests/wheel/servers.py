@@ -4,8 +4,8 @@
 
 WORK: a new folder for what it makes; TLS: a folder with ca.pem, cert.pem (for localhost) and key.
 
-remote_servers.py must be importable: its servers are used, on the loopback interface. Prints a line per step.
-Stops at the first that fails.
+loopback.py and remote_servers.py of tests/programs must be importable. Prints a line per step. Stops at the
+first that fails.
 """
 
 import os
@@ -16,7 +16,8 @@ import sys
 from pathlib import Path
 
 from installed import SCRIPTS, done, run
-from remote_servers import S3, HostileServer, free_port
+from loopback import free_port
+from remote_servers import S3, HostileServer
 
 READ = """import sys, numpy as np, shardloader as sl
 here, there = (sl.Loader(where, batch_size=16, device="cpu", window_shards=2) for where in sys.argv[1:3])

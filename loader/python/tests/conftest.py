@@ -3,6 +3,7 @@
 import json
 import random
 import struct
+import sys
 import zlib
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 
 import shardloader as sl
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "programs"))  # servers
 
 SIDE = 32
 EACH = 20
@@ -110,6 +113,16 @@ def data(folder):
 @pytest.fixture(scope="session")
 def reference(folder):
     return read_by_offset(folder)
+
+
+def need_libcurl(address):
+    """Skips a test where this build reads nothing from servers. address: on a server that runs."""
+    try:
+        sl.Dataset(address)
+    except sl.NotFoundError:
+        pass
+    except sl.UnsupportedError as error:
+        pytest.skip(str(error))
 
 
 def ids_of(loader, epoch=0):

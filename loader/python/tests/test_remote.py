@@ -2,22 +2,19 @@
 
 import os
 import random
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import shardloader as sl
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "programs"))
+from conftest import make_images, need_libcurl
+from remote_servers import HostileServer
+from remote_store import HostileStore
 
 
 @pytest.fixture
 def server(tmp_path):
-    from remote_servers import HostileServer
-
     images = np.random.default_rng(1).integers(
         0, 255, (40, 96, 96, 3), np.uint8
     )  # a shard is more than what is asked for its head
@@ -27,10 +24,7 @@ def server(tmp_path):
         for number, image in enumerate(images):
             writer.add(f"{number}", image, number)
     with HostileServer(tmp_path) as server:
-        try:
-            sl.Dataset(f"{server.url}/set")
-        except sl.UnsupportedError as error:  # built without libcurl
-            pytest.skip(str(error))
+        need_libcurl(f"{server.url}/set")
         yield server
 
 
@@ -170,20 +164,15 @@ SMALL = {"resize": 32, "crop": 32, "dtype": "uint8", "samples_per_shard": 4}
 
 @pytest.fixture
 def photos(tmp_path):
-    from shardify_support import make_images
-
-    return make_images(tmp_path / "photos", each=4)
+    return make_images(tmp_path / "photos", 4)
 
 
 @pytest.fixture
 def store(monkeypatch):
-    from remote_store import HostileStore
-
-    if "without libcurl" in refusal(lambda: sl.Dataset("http://127.0.0.1:1/x")):
-        pytest.skip("this build has no libcurl")
     with HostileStore() as store:
         for name, value in store.environment.items():
             monkeypatch.setenv(name, value)
+        need_libcurl("s3://bucket/nothing")
         yield store
 
 

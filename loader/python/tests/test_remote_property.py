@@ -2,16 +2,14 @@
 whatever cache and transit area are there."""
 
 import random
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import shardloader as sl
+from conftest import need_libcurl
+from remote_servers import Nginx
 from shardloader import ops
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "programs"))
 
 SIDE = 32
 ROUNDS = 150
@@ -24,8 +22,6 @@ SHARDS = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    from remote_servers import Nginx
-
     if not Nginx.available():
         pytest.skip("nginx is not installed")
     folder = tmp_path_factory.mktemp("property")
@@ -56,10 +52,7 @@ def server(tmp_path_factory):
                 )
                 writer.add(f"{codec}{number}", image, number % 5, mask=mask, boxes=boxes)
     with Nginx(folder / "sets", folder / "nginx") as server:
-        try:
-            sl.Dataset(f"{server.url}/none")
-        except sl.UnsupportedError as error:  # built without libcurl
-            pytest.skip(str(error))
+        need_libcurl(f"{server.url}/none")
         yield folder / "sets", server.url
 
 
