@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "image/codecs/jpeg_errors.hpp"
+#include "data/jpeg_errors.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {
@@ -52,7 +52,7 @@ std::vector<std::byte> encode_photo(const PhotoPlan& plan, std::span<const std::
   if (ycc.size() != std::size_t{plan.width} * plan.height * 3) {
     throw Error(ErrorCode::invalid_argument, "encode_photo: the picture has another size than the plan says");
   }
-  image::JpegErrors errors;
+  JpegErrors errors;
   jpeg_compress_struct info{};
   info.err = errors.manager();
   Output output;

@@ -9,8 +9,8 @@
 #include "base/files/file.hpp"
 #include "base/system/system_memory.hpp"
 #include "base/text/quote.hpp"
-#include "convert/sources/scan.hpp"
 #include "limits/pure_decode.hpp"
+#include "shard/convert/inputs.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {
@@ -86,10 +86,10 @@ void PhotoSet::load(const fs::path& root, std::vector<std::string>& paths, std::
 
 PhotoSet::PhotoSet(const std::string& images, std::uint64_t count, const fs::path& scratch,
                    const std::atomic<bool>& cancel, std::uint64_t most) {
-  const convert::InputList inputs = convert::scan({.images = images});
-  const fs::path root = fs::absolute(inputs.root);
+  const convert::Inputs inputs(images);
+  const fs::path root = fs::absolute(inputs.root());
   std::vector<std::string> paths;
-  for (const convert::Input& input : inputs.inputs) paths.push_back(input.path);
+  for (std::uint64_t i = 0; i < inputs.size(); ++i) paths.push_back(inputs.path(i));
   const std::uint64_t listed = paths.size();
   load(root, paths, count != 0 ? count : most != 0 ? std::min(most, listed) : listed, cancel);
   if (paths.empty()) {

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "base/files/file.hpp"
 #include "base/files/file_io.hpp"
 #include "base/text/quote.hpp"
 #include "shard/convert/recorded.hpp"
@@ -15,12 +16,7 @@ namespace shard::bench {
 ImageMaker::ImageMaker(const std::filesystem::path& root, const std::vector<std::string>& paths,
                        const image::PreprocessOptions& preprocess, const image::DecodeOptions& decode,
                        Throttle* throttle)
-    : root_(root),
-      paths_(paths),
-      reader_(root),
-      preprocessor_(preprocess),
-      decode_(decode),
-      throttle_(throttle) {}
+    : root_(root), paths_(paths), preprocessor_(preprocess), decode_(decode), throttle_(throttle) {}
 
 ImageMaker::ImageMaker(const TierImages& images, const DatasetInfo& info, Throttle* throttle)
     : ImageMaker(images.root, images.paths, convert::preprocess_options_from(info),
@@ -28,10 +24,10 @@ ImageMaker::ImageMaker(const TierImages& images, const DatasetInfo& info, Thrott
 
 void ImageMaker::make(std::uint64_t index, std::span<std::byte> row) {
   const std::uint64_t image = index % paths_.size();
+  read_file_into(root_ / paths_[image], kMaxImageBytes, file_);
+  if (throttle_ != nullptr) throttle_->pass(image, 0, file_.size());
   try {
-    const auto file = reader_.read(paths_[image]);
-    if (throttle_ != nullptr) throttle_->pass(image, 0, file.size());
-    preprocessor_.run_file(decoder_, file, decode_, row);
+    preprocessor_.run_file(decoder_, file_, decode_, row);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", quoted(root_ / paths_[image]), error.what()));
   }

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/unique_handle.hpp"
-#include "convert/sources/input_file.hpp"
 #include "feeds/batch_pipeline.hpp"
 #include "feeds/tier_data.hpp"
 #include "harness/throttle.hpp"
@@ -18,6 +17,8 @@
 #include "shard/image/preprocess.hpp"
 
 namespace shard::bench {
+
+inline constexpr std::uint64_t kMaxImageBytes = std::uint64_t{1} << 30U;  // of a file, as in a conversion
 
 // Decodes an image file of the tier to a row.
 class ImageMaker final : public RowMaker {
@@ -34,7 +35,7 @@ class ImageMaker final : public RowMaker {
  private:
   std::filesystem::path root_;
   const std::vector<std::string>& paths_;
-  convert::InputReader reader_;
+  std::vector<std::byte> file_;
   image::Decoder decoder_;
   image::Preprocessor preprocessor_;
   image::DecodeOptions decode_;

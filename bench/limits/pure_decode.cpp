@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "image/codecs/jpeg_errors.hpp"
+#include "data/jpeg_errors.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {
@@ -16,7 +16,7 @@ constexpr std::size_t kStripRows = 4;  // jpeglib hands out at most this many at
 
 struct PureDecoder::Impl {
   jpeg_decompress_struct info{};
-  image::JpegErrors errors;
+  JpegErrors errors;
   std::vector<JSAMPLE> strip;
   std::array<JSAMPROW, kStripRows> rows{};
   std::string problem;
@@ -25,7 +25,6 @@ struct PureDecoder::Impl {
   void renew() {
     jpeg_destroy_decompress(&info);
     info = {};
-    errors.reset(image::OnWarning::reject);
     info.err = errors.manager();
   }
   void start(std::span<const std::byte> file, std::uint32_t min_short_side) {

@@ -7,7 +7,7 @@
 #include "base/files/file_io.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
-#include "remote/cache/shard_cache.hpp"
+#include "shard/cache.hpp"
 #include "shard/keys.hpp"
 #include "shard/shard_reader.hpp"
 #include "shardctl/commands.hpp"

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <system_error>
 #include <tuple>
@@ -18,11 +19,7 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
-#include "convert/plan/further_reader.hpp"
-#include "convert/sources/input_file.hpp"
-#include "convert/sources/source_kind.hpp"
-#include "shard/convert/decoding.hpp"
-#include "shard/convert/recorded.hpp"
+#include "shard/convert/remake.hpp"
 #include "shard/convert/text_options.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
@@ -82,27 +79,17 @@ std::string key_of(const Source& source, std::uint64_t index) {
 // What one thread needs.
 class Comparer {
  public:
-  // `list`: the archives' members, or only the folder.
-  Comparer(const Source& source, const Denormalizer& denormalizer, const CompareOptions& options,
-           const convert::InputList& list, const std::vector<convert::FurtherField>& further, Damage& damage,
-           image::MemoryBudget& memory)
+  Comparer(const Source& source, const Denormalizer& denormalizer, const convert::Remake& remake,
+           Damage& damage)
       : source_(source),
         damage_(damage),
         denormalizer_(denormalizer),
-        list_(list),
-        reader_(list),
-        further_fields_(further),
-        further_(further),
-        decode_(convert::decode_options_from(source.info())),
-        preprocessor_(convert::preprocess_options_from(source.info())),
+        remake_(remake),
+        worker_(remake),
         stored_(source.info().spec.size_bytes()),
         made_(stored_.size()),
         stored_bytes_(source.info().spec.elements()),
-        made_bytes_(stored_bytes_.size()),
-        pages_(source.info().provenance.contains("pages")) {
-    decode_.max_pixels = options.max_pixels;
-    decode_.memory = &memory;
-  }
+        made_bytes_(stored_bytes_.size()) {}
 
   void compare(std::uint64_t index) {
     std::string key;
@@ -112,25 +99,8 @@ class Comparer {
     });
     if (!whole) return;
     // What would be a reject of the conversion cannot be compared; any other error ends the command.
-    std::span<const std::byte> file;
-    try {
-      const convert::Input input = input_of(unescape_key(key));
-      file = reader_.read(input);
-      decode_.page = input.page_number();
-    } catch (const convert::UnreadableInput& error) {
-      return miss(index, error.what());
-    }
-    std::span<const std::span<const std::byte>> fields;
-    try {
-      preprocessor_.run_file(decoder_, file, decode_, made_);
-      if (!further_fields_.empty()) {
-        further_.read(index, 0);
-        const image::WideInfo info = image::read_wide_info(file, decode_.max_pixels, decode_.page);
-        fields = further_.samples(decoder_, {info.width, info.height}, decode_);
-      }
-    } catch (const Error& error) {
-      return miss(index, convert::reject_reason(error));
-    }
+    if (std::optional<std::string> reason = worker_.make(index, key, made_))
+      return miss(index, std::move(*reason));
     Tally one;
     one.compared = 1;
     one.values = stored_bytes_.size();
@@ -140,8 +110,8 @@ class Comparer {
     } else {
       measure(one);
     }
-    for (std::size_t f = 0; f < fields.size(); ++f)
-      compare_field(further_fields_[f].spec.name, index, fields[f], one);
+    for (std::size_t f = 0; f < remake_.fields().size(); ++f)
+      compare_field(remake_.fields()[f], index, worker_.fields()[f], one);
     tally.merge(one);
   }
 
@@ -172,41 +142,16 @@ class Comparer {
     tally.first_reason = std::move(reason);
   }
 
-  // No file has the key of a page of another one: the conversion refuses these.
-  convert::Input input_of(const std::string& name) const {
-    const convert::PageName page = pages_ ? convert::page_name(name) : convert::PageName{name};
-    const bool is_page = page.page != convert::Input::kNoPage;
-    if (list_.archives.empty()) {
-      std::error_code error;
-      if (!is_page || std::filesystem::exists(list_.root / name, error)) return {name};
-      convert::Input input{std::string(page.path)};
-      input.page = page.page;
-      return input;
-    }
-    if (const convert::Input* const found = convert::find_input(list_, name)) return *found;
-    const convert::Input* const file = is_page ? convert::find_input(list_, page.path) : nullptr;
-    if (file == nullptr) throw convert::UnreadableInput(ErrorCode::not_found, "is not in the archives");
-    convert::Input input = *file;
-    input.page = page.page;
-    return input;
-  }
-
   const Source& source_;
   Damage& damage_;
   const Denormalizer& denormalizer_;
-  const convert::InputList& list_;
-  convert::InputReader reader_;
-  const std::vector<convert::FurtherField>& further_fields_;
-  convert::FurtherReader further_;
+  const convert::Remake& remake_;
+  convert::Remake::Worker worker_;
   std::vector<std::byte> field_;
-  image::Decoder decoder_;
-  image::DecodeOptions decode_;
-  image::Preprocessor preprocessor_;
   std::vector<std::byte> stored_;
   std::vector<std::byte> made_;
   std::vector<std::uint8_t> stored_bytes_;
   std::vector<std::uint8_t> made_bytes_;
-  bool pages_;  // keys name pages
 };
 
 void print(const CompareOptions& options, const Source& source, const Tally& tally, std::uint64_t damaged,
@@ -246,18 +191,22 @@ void print(const CompareOptions& options, const Source& source, const Tally& tal
   }
 }
 
-// The fields that are compared too, with the file of each sample.
-std::vector<convert::FurtherField> further_of(const CompareOptions& options, const Source& source) {
+convert::Remake remake_of(const CompareOptions& options, const Source& source) {
   convert::TextOptions text{{"mask", options.mask}};
   for (const std::string& pair : options.pairs) text.add("pairs", pair);
   convert::Options parsed;
   convert::apply(text, parsed);
-  const std::vector<convert::FurtherImages>& folders = parsed.pairs;
-  if (folders.empty()) return {};
-  convert::InputList inputs;
-  for (std::uint64_t index = 0; index < source.size(); ++index)
-    inputs.inputs.push_back({unescape_key(key_of(source, index))});
-  return convert::recorded_fields(source.info(), folders, inputs, options.max_pixels);
+  std::vector<std::string> keys;
+  for (std::uint64_t index = 0; !parsed.pairs.empty() && index < source.size(); ++index)
+    keys.push_back(key_of(source, index));
+  return {source.info(),
+          keys,
+          {.images = options.images,
+           .layout = options.array_layout == "nhwc"   ? convert::ArrayLayout::nhwc
+                     : options.array_layout == "nchw" ? convert::ArrayLayout::nchw
+                                                      : convert::ArrayLayout::automatic,
+           .pairs = parsed.pairs,
+           .max_pixels = options.max_pixels}};
 }
 
 }  // namespace
@@ -268,32 +217,14 @@ int compare(const CompareOptions& options) {
   if (std::filesystem::exists(std::filesystem::path(folder) / "dataset.json", no_data_set))
     return compare_sets(options);
   const Source source = Source::open(options.path);
-  std::error_code error;
-  convert::InputList list;
-  if (convert::source_kind(options.images).has_archives) {
-    list = convert::scan({.images = options.images,
-                          .layout = options.array_layout == "nhwc"   ? convert::ArrayLayout::nhwc
-                                    : options.array_layout == "nchw" ? convert::ArrayLayout::nchw
-                                                                     : convert::ArrayLayout::automatic});
-  } else if (std::filesystem::is_directory(options.images, error)) {
-    list.root = options.images;
-  } else {
-    const std::string kinds = convert::names_of_kinds([](const convert::SourceKind& kind) {
-      return kind.has_archives || kind.scan == convert::scan_folder;
-    });
-    throw Error(ErrorCode::not_found, fmt::format("{}: not {}; give the one that the data set was made from",
-                                                  quoted(options.images), kinds));
-  }
-  const std::vector<convert::FurtherField> further = further_of(options, source);
+  const convert::Remake remake = remake_of(options, source);
   const Denormalizer denormalizer(source.info().spec, source.info().normalization);
   const std::uint64_t count = options.samples == 0 ? source.size() : std::min(options.samples, source.size());
   const unsigned threads = thread_count(options.jobs);
   std::vector<Comparer> comparers;
   comparers.reserve(threads);
   Damage damage;
-  image::MemoryBudget memory(image::MemoryBudget::default_bytes());
-  for (unsigned i = 0; i < threads; ++i)
-    comparers.emplace_back(source, denormalizer, options, list, further, damage, memory);
+  for (unsigned i = 0; i < threads; ++i) comparers.emplace_back(source, denormalizer, remake, damage);
   cli::Progress progress(options.quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);
   parallel_for(threads, count, [&](unsigned thread, std::uint64_t i) {
     // Evenly spread, in order; in two steps, since i x size may not fit 64 bits.

@@ -12,7 +12,7 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
-#include "convert/publish/claim.hpp"
+#include "shard/dataset.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/dataset/source.hpp"
 #include "shardctl/subcommand.hpp"
@@ -47,7 +47,7 @@ int join(const JoinCommandOptions& options) {
            : made.empty()    ? "completed"
                              : made);
   // The first data set has its labels; a class that is misspelled is a new one.
-  const std::size_t before = convert::read_dataset_info(options.paths.front()).classes.size();
+  const std::size_t before = Dataset::open(options.paths.front()).info().classes.size();
   const std::vector<std::string> added(done.info.classes.begin() + static_cast<std::ptrdiff_t>(before),
                                        done.info.classes.end());
   if (!added.empty())

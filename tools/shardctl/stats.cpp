@@ -16,9 +16,8 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
-#include "convert/sources/input_file.hpp"
-#include "convert/sources/scan.hpp"
 #include "shard/codec.hpp"
+#include "shard/convert/inputs.hpp"
 #include "shard/error.hpp"
 #include "shard/image/preprocess.hpp"
 #include "shardctl/commands.hpp"
@@ -117,9 +116,9 @@ Sums of_samples(const Source& source, const StatsOptions& options, cli::Progress
 
 // What one thread needs to decode images as the eval preset does.
 struct ImageWorker {
-  ImageWorker(const convert::InputList& list, const image::PreprocessOptions& options)
-      : reader(list), preprocessor(options), bytes(options.sample_spec().size_bytes()) {}
-  convert::InputReader reader;
+  ImageWorker(const convert::Inputs& inputs, const image::PreprocessOptions& options)
+      : reader(inputs), preprocessor(options), bytes(options.sample_spec().size_bytes()) {}
+  convert::Inputs::Reader reader;
   image::Decoder decoder;
   image::Preprocessor preprocessor;
   std::vector<std::byte> bytes;
@@ -127,23 +126,22 @@ struct ImageWorker {
 };
 
 Sums of_images(const StatsOptions& options, cli::Progress& progress) {
-  const convert::InputList list = convert::scan({.images = options.path});
+  const convert::Inputs inputs(options.path);
   image::PreprocessOptions preprocess;  // the eval preset's resize and crop
   preprocess.dtype = DType::u8;
   preprocess.layout = Layout::nhwc;
   image::DecodeOptions decode;
   decode.max_pixels = options.max_pixels;
   const Codec packer(kPackedCodec, preprocess.sample_spec());
-  const std::uint64_t step = (list.inputs.size() + kPacked - 1) / kPacked;
+  const std::uint64_t step = (inputs.size() + kPacked - 1) / kPacked;
   const unsigned threads = thread_count(options.jobs);
   std::vector<ImageWorker> workers;
   workers.reserve(threads);
-  for (unsigned i = 0; i < threads; ++i) workers.emplace_back(list, preprocess);
-  parallel_for(threads, list.inputs.size(), [&](unsigned thread, std::uint64_t index) {
+  for (unsigned i = 0; i < threads; ++i) workers.emplace_back(inputs, preprocess);
+  parallel_for(threads, inputs.size(), [&](unsigned thread, std::uint64_t index) {
     ImageWorker& worker = workers[thread];
     try {
-      worker.preprocessor.run_file(worker.decoder, worker.reader.read(list.inputs[index]), decode,
-                                   worker.bytes);
+      worker.preprocessor.run_file(worker.decoder, worker.reader.read(index), decode, worker.bytes);
       const auto* pixels = reinterpret_cast<const std::uint8_t*>(worker.bytes.data());
       worker.sums.add({pixels, worker.bytes.size()}, 3);
       if (index % step == 0) worker.sums.add_packed(packer.encode(worker.bytes).size());
@@ -156,7 +154,7 @@ Sums of_images(const StatsOptions& options, cli::Progress& progress) {
       if (!image_at_fault) throw;
       ++worker.sums.skipped;
     }
-    if (progress.due()) progress.update(fmt::format("{} of {} images", index + 1, list.inputs.size()));
+    if (progress.due()) progress.update(fmt::format("{} of {} images", index + 1, inputs.size()));
   });
   Sums sums;
   for (const ImageWorker& worker : workers) sums.add(worker.sums);

@@ -11,8 +11,8 @@
 #include "cli/flags.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
-#include "convert/publish/claim.hpp"
 #include "shard/convert/recorded.hpp"
+#include "shard/dataset.hpp"
 #include "shard/keys.hpp"
 
 namespace shard::shardify {
@@ -342,7 +342,7 @@ void print_summary(const convert::Options& options, const convert::Summary& s, c
   cli::out("{}: {} in {}, {}\n", done, cli::counted(s.samples, "sample"), cli::counted(s.shards, "shard"),
            human_bytes(s.size_bytes));
   if (options.append) {
-    const convert::Summary whole = convert::summary_of(convert::read_dataset_info(options.out));
+    const convert::Summary whole = convert::summary_of(Dataset::open(options.out).info());
     cli::out("{}: now {} in {}, {}\n", quoted(options.out), cli::counted(whole.samples, "sample"),
              cli::counted(whole.shards, "shard"), human_bytes(whole.size_bytes));
   }

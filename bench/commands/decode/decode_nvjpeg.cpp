@@ -8,12 +8,12 @@
 
 #include <fmt/core.h>
 
+#include "base/files/file.hpp"
 #include "base/system/parallel.hpp"
 #include "base/system/thread_pool.hpp"
 #include "commands/decode/decode_bench.hpp"
 #include "commands/decode/decode_resize.hpp"
 #include "commands/decode/nvjpeg_library.hpp"
-#include "convert/sources/input_file.hpp"
 #include "harness/interrupt.hpp"
 #include "harness/measure.hpp"
 #include "shard/error.hpp"
@@ -150,14 +150,14 @@ class Lane {
           pinned_records(plan.device->allocate_pinned(plan.options.batch_size * sizeof(ResizeRecord))),
           batch(plan.device->allocate_device(plan.options.batch_size *
                                              plan.options.preprocess().sample_spec().size_bytes())) {
-      for (std::uint64_t i = 0; i < plan.options.batch_size; ++i) readers.emplace_back(plan.photos->root());
-      data.resize(readers.size());
-      lengths.resize(readers.size());
-      images.resize(readers.size());
+      files.resize(plan.options.batch_size);
+      data.resize(files.size());
+      lengths.resize(files.size());
+      images.resize(files.size());
     }
     NvjpegState state;
     std::unique_ptr<Block> pixels, rows, records, pinned_records, batch;
-    std::vector<convert::InputReader> readers;  // each holds the bytes of one file
+    std::vector<std::vector<std::byte>> files;  // whose capacities are reused
     std::vector<const unsigned char*> data;
     std::vector<std::size_t> lengths;
     std::vector<nvjpegImage_t> images;
@@ -167,9 +167,11 @@ class Lane {
 
   void read(Ring& slot, std::uint64_t batch) {
     slot.done.wait();  // nvJPEG may read the files until it is done
-    submit_rows(readers_, slot.readers.size(), slot.read, [this, &slot, batch](std::size_t i) {
+    submit_rows(readers_, slot.files.size(), slot.read, [this, &slot, batch](std::size_t i) {
       const Picture& picture = plan_.picture(batch * plan_.options.batch_size + i);
-      const auto file = slot.readers[i].read(plan_.photos->paths()[picture.photo % plan_.photos->size()]);
+      const auto& path = plan_.photos->paths()[picture.photo % plan_.photos->size()];
+      std::vector<std::byte>& file = slot.files[i];
+      read_file_into(plan_.photos->root() / path, ~std::uint64_t{0}, file);
       slot.data[i] = reinterpret_cast<const unsigned char*>(file.data());
       slot.lengths[i] = file.size();
     });

@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include "commands/convert/convert_bench.hpp"
-#include "convert/sources/scan.hpp"
 #include "data/synth.hpp"
 #include "harness/measure.hpp"
 #include "shard/convert/convert.hpp"
+#include "shard/convert/inputs.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
 
@@ -65,7 +65,7 @@ void ReportData::make(const ReportOptions& options, const std::atomic<bool>& can
     made_ = fmt::format("{} pictures made by shardbench synth for this report; take your own with --images. ",
                         synth.count);
   }
-  count_ = convert::scan({.images = images_}).inputs.size();
+  count_ = convert::Inputs(images_).size();
   if (!datasets_.empty()) return;
   if (count_ > kMostConverted) {
     problem_ = fmt::format(

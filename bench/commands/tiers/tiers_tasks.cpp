@@ -4,11 +4,11 @@
 
 #include <fmt/core.h>
 
+#include "base/files/file.hpp"
 #include "base/system/parallel.hpp"
 #include "commands/load/load_bench.hpp"
 #include "commands/tiers/tiers_bench.hpp"
 #include "commands/tiers/tiers_runs.hpp"
-#include "convert/sources/input_file.hpp"
 #include "feeds/batch_pipeline.hpp"
 #include "feeds/row_makers.hpp"
 #include "feeds/sample_reference.hpp"
@@ -63,11 +63,13 @@ double decoding_alone(const TierImages& images, const DatasetInfo& info, unsigne
   const std::uint32_t scaled = convert::decode_options_from(info).fast_min_short_side;
   const Stopwatch watch;
   run_threads(threads, [&](unsigned) {
-    convert::InputReader reader(images.root);
+    std::vector<std::byte> file;
     PureDecoder decoder;
     try {
-      while (watch.seconds() < seconds)
-        decoder.decode(reader.read(images.paths[next++ % images.paths.size()]), scaled);
+      while (watch.seconds() < seconds) {
+        read_file_into(images.root / images.paths[next++ % images.paths.size()], kMaxImageBytes, file);
+        decoder.decode(file, scaled);
+      }
     } catch (const Error&) {  // the row itself tells which file is gone
     }
   });

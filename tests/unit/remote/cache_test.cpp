@@ -1,3 +1,4 @@
+#include "shard/cache.hpp"
 #include "remote/cache/shard_cache.hpp"
 
 #include <fcntl.h>
@@ -22,6 +23,7 @@
 #include "expect_error.hpp"
 #include "remote/cache/cache_files.hpp"
 #include "remote/cache/cache_lock.hpp"
+#include "shard/cache.hpp"
 #include "temp_dir.hpp"
 
 namespace shard {

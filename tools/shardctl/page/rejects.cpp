@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "convert/publish/input_table.hpp"
+#include "shard/convert/tables.hpp"
 #include "shard/keys.hpp"
 
 namespace shard::ctl {
@@ -70,24 +70,20 @@ std::string reason_kind(const std::string& reason) {
 Rejects read_rejects(const std::filesystem::path& file) {
   Rejects rejects;
   std::map<std::string, std::size_t> by_kind;
-  bool header = true;
-  rejects.readable = convert::read_csv(file, [&](std::vector<std::string>& fields) {
-    if (fields.size() != 2) return false;
-    if (std::exchange(header, false)) return fields[0] == "path" && fields[1] == "reason";
-    std::string kind = reason_kind(fields[1]);
+  rejects.readable = convert::read_rejects(file, [&](const convert::Reject& reject) {
+    std::string kind = reason_kind(reject.reason);
     auto found = by_kind.find(kind);
     const bool last = found == by_kind.end() && rejects.groups.size() + 1 >= kMostReasons;
     if (last) found = by_kind.find(kind = kOtherReasons);
     if (found == by_kind.end()) {
       found = by_kind.emplace(kind, rejects.groups.size()).first;
-      rejects.groups.push_back({last ? kOtherReasons : shown_text(fields[1]), 0, {}});
+      rejects.groups.push_back({last ? kOtherReasons : shown_text(reject.reason), 0, {}});
     }
     RejectGroup& group = rejects.groups[found->second];
     ++group.count;
     ++rejects.total;
     if (group.examples.size() < kRejectExamples)
-      group.examples.emplace_back(shown_text(fields[0]), shown_text(fields[1]));
-    return true;
+      group.examples.emplace_back(shown_text(reject.key), shown_text(reject.reason));
   });
   std::stable_sort(rejects.groups.begin(), rejects.groups.end(),
                    [](const RejectGroup& a, const RejectGroup& b) { return a.count > b.count; });

@@ -93,6 +93,16 @@ bool read_csv(const fs::path& path, const OnRow& on_row) {
   return whole;
 }
 
+bool read_rejects(const fs::path& file, const std::function<void(Reject&&)>& on_reject) {
+  bool header = true;
+  return read_csv(file, [&](std::vector<std::string>& fields) {
+    if (fields.size() != 2) return false;
+    if (std::exchange(header, false)) return fields[0] == "path" && fields[1] == "reason";
+    on_reject({std::move(fields[0]), std::move(fields[1])});
+    return true;
+  });
+}
+
 bool read_input_rows(const fs::path& out, const PlanRecord* there,
                      const std::function<void(InputRow&&)>& on_row) {
   std::uint64_t index = 0;

@@ -1,10 +1,4 @@
 // rejects.csv and inputs.csv of complete data sets, as they are copied and joined.
-//
-// `shardify --append` replaces them and then dataset.json, each atomically, but not all at once. A reader
-// that needs them to fit together reads dataset.json first, then the tables, and then asks TableGuard:
-//
-//   dataset.json as before, and no append is about to replace it   the tables belong to it
-//   anything else                                                   they may not
 #pragma once
 
 #include <cstddef>
@@ -16,23 +10,12 @@
 
 #include "base/digest/checksum.hpp"
 #include "base/files/publish.hpp"
+#include "shard/convert/tables.hpp"
 #include "shard/dataset.hpp"
 
 namespace shard::convert {
 
 inline constexpr std::string_view kRejectsHeader = "path,reason\n";
-
-class TableGuard {
- public:
-  // Reads dataset.json. Errors: not_found, io.
-  explicit TableGuard(std::filesystem::path folder);
-  // Throws resource if what was read since then may not fit together.
-  void check() const;
-
- private:
-  std::filesystem::path folder_;
-  std::uint64_t digest_;  // of the file
-};
 
 // A table that is written. Its digest goes into dataset.json.
 class TableFile {
@@ -63,9 +46,6 @@ void append_rows(const TableGuard& guard, TableFile& to, const std::filesystem::
 // Where an append keeps the files that it puts into the data set (append.hpp),
 // below the folder of the data set.
 inline constexpr const char* kAppendLog = ".shardify-next/joined";
-// Whether an append has started to put its files into the data set in `folder`,
-// and not replaced dataset.json yet. Errors: io.
-bool append_is_pending(const std::filesystem::path& folder);
 
 // Whether the data set has this file. Errors: io.
 bool has_table(const std::filesystem::path& folder, const char* name);

@@ -11,16 +11,9 @@
 
 #include "base/unique_handle.hpp"
 #include "convert/sources/scan.hpp"
-#include "shard/error.hpp"
+#include "shard/convert/inputs.hpp"
 
 namespace shard::convert {
-
-// An input that cannot be read. It becomes a reject. If the process itself lacks something (too many open
-// files, no memory), that is an Error of code resource, which ends the run.
-class UnreadableInput : public Error {
- public:
-  using Error::Error;
-};
 
 // Refuses more than 1 GiB. Throws UnreadableInput (resource).
 void check_input_size(std::uint64_t size);

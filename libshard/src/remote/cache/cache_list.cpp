@@ -1,4 +1,5 @@
-// What lies in a cache folder, for shardctl cache.
+#include "shard/cache.hpp"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 
@@ -11,7 +12,6 @@
 #include "base/text/quote.hpp"
 #include "remote/cache/cache_files.hpp"
 #include "remote/cache/cache_lock.hpp"
-#include "remote/cache/shard_cache.hpp"
 #include "remote/cache/transit_area.hpp"
 
 namespace shard {

@@ -110,15 +110,4 @@ class ShardCache {
       nullptr};  // no lock, which a forked child could find locked for ever
 };
 
-// What lies in a cache folder.
-struct CacheFile {
-  std::string name;
-  std::uint64_t size_bytes = 0;
-  enum class State : std::uint8_t { proven, unproven, unfinished, foreign } state = State::foreign;
-};
-// In the order of their names. Errors: not_found, io.
-std::vector<CacheFile> list_cache(const std::filesystem::path& folder);
-// Removes a file of the list, with its proof. False: a process is filling it, or it is foreign. Errors: io.
-bool remove_cached(const std::filesystem::path& folder, const CacheFile& file);
-
 }  // namespace shard
