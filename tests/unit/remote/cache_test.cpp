@@ -23,7 +23,6 @@
 #include "expect_error.hpp"
 #include "remote/cache/cache_files.hpp"
 #include "remote/cache/cache_lock.hpp"
-#include "shard/cache.hpp"
 #include "temp_dir.hpp"
 
 namespace shard {
