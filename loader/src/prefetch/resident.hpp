@@ -1,9 +1,9 @@
 // Samples that stay in device memory after their first upload.
 //
-// One block of memory, filled in the order in which samples are first seen. Samples are never evicted. A sample
-// whose upload failed or was stopped keeps its place for the next attempt. Used by the feeder thread only. The
-// copy stream writes a sample, and work that reads it waits for that copy. Host memory grows with the number
-// of resident samples, not with the data set.
+// One block of memory, filled in the order in which samples are first seen. Samples are never evicted. A
+// sample whose upload failed or was stopped keeps its place for the next attempt. Used by the feeder thread
+// only. The copy stream writes a sample, and work that reads it waits for that copy. Host memory grows with
+// the number of resident samples, not with the data set.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class ResidentSamples {
     const auto at = places_.find(sample);
     return at == places_.end() || !at->second.filled ? nullptr : block_->data() + at->second.begin;
   }
-  // A place for a sample that is not resident yet; it counts as resident from now on. Null if there is no room
-  // for it. A sample always has the same size.
+  // A place for a sample that is not resident yet; it counts as resident from now on. Null if there is no
+  // room for it. A sample always has the same size.
   std::byte* add(std::uint64_t sample, std::uint64_t size_bytes) {
     const auto [at, is_new] = places_.try_emplace(sample);
     Place& place = at->second;
