@@ -90,12 +90,12 @@ def answers_of(run, loader, device, limit):
     for batch in loader:  # the next epoch: in stored order all are the same
         images, _ = batch
         classes.append(run(images).argmax(1))
-        if batch.index == 0:
+        if batch.batch_index == 0:
             clock.wait()
             begin = time.perf_counter()
         else:
             samples += len(images)
-        if batch.index + 1 == limit:
+        if batch.batch_index + 1 == limit:
             break
     clock.wait()
     return torch.cat(classes).cpu(), samples / max(1e-9, time.perf_counter() - begin)

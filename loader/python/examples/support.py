@@ -57,7 +57,7 @@ class Folder:
         import torchvision
         from torchvision.transforms import v2
 
-        if args.repeats != 1:
+        if args.repeated_augmentation != 1:
             raise SystemExit("--repeated-augmentation: torchvision has none; use --loader shardloader")
         policies = {
             None: v2.Identity,

@@ -77,7 +77,7 @@ class Shards:
             framework="torch",
             augment=sl.Augment(random_resized_crop=args.size, flip=0.5, policy=args.policy),
             mix=self.mix,
-            repeats=args.repeats,
+            repeats=args.repeated_augmentation,
             layout="nhwc",
             dtype="bfloat16" if device.type == "cuda" else "float32",
         )
