@@ -89,7 +89,7 @@ DiskLimit::DiskLimit(const Dataset& dataset, const LoaderOptions& options) {
   const std::uint64_t batch = options.batch_size;
   // As transport direct: whole pages around a sample at any place,
   // and the batches that fit into readahead_bytes.
-  const bool aligned = !dataset.info().codec.framed() && sample % kPage == 0;
+  const bool aligned = !dataset.info().codec.framed(dataset.info().spec) && sample % kPage == 0;
   const std::uint64_t block = (sample + kPage - 1) / kPage * kPage + (aligned ? 0 : kPage);
   const std::uint64_t ahead = std::clamp<std::uint64_t>(options.memory.readahead_bytes / (block * batch), 1,
                                                         std::uint64_t{options.prefetch} + 1);

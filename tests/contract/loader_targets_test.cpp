@@ -53,7 +53,7 @@ void write_targets(const std::filesystem::path& folder, CodecSpec::Kind images, 
                                                          std::as_bytes(std::span(boxes))};
       const std::vector<std::vector<std::byte>> fields{mask_bytes(index), sample_bytes(index + 2000, 25),
                                                        sample_bytes(index + 3000, 240)};
-      const std::vector<std::span<const std::byte>> views(fields.begin(), fields.end());
+      const std::vector<SampleValues> views(fields.begin(), fields.end());
       writer.put(i, fmt::format("k{}", index), rows, sample_bytes(index, kImage.size_bytes()), views);
     }
     info.shards.push_back(writer.publish());

@@ -30,14 +30,16 @@ TEST_P(Golden, ShardIsReadEqual) {
   EXPECT_EQ(reader.header().codec, options.codec);
   EXPECT_EQ(reader.columns().size(), options.columns.size());
   ASSERT_EQ(reader.header().fields, options.fields);
-  std::vector<std::byte> sample(static_cast<std::size_t>(options.spec.size_bytes()));
   for (std::uint64_t i = 0; i < kGoldenSamples; ++i) {
+    ASSERT_EQ(reader.images().spec_of(i), sized_spec(options.spec, i));
+    std::vector<std::byte> sample(static_cast<std::size_t>(reader.images().spec_of(i).size_bytes()));
     reader.images().read(i, sample);
     EXPECT_EQ(sample, sample_bytes(options.spec, i));
     EXPECT_EQ(reader.key(i), sample_key(i));
     EXPECT_EQ(read_columns(reader, options.columns, i), column_bytes(options.columns, i));
     for (std::size_t f = 0; f < options.fields.size(); ++f) {
-      std::vector<std::byte> field(static_cast<std::size_t>(options.fields[f].spec.size_bytes()));
+      ASSERT_EQ(reader.images(f).spec_of(i), sized_spec(options.fields[f].spec, field_index(f, i)));
+      std::vector<std::byte> field(static_cast<std::size_t>(reader.images(f).spec_of(i).size_bytes()));
       reader.images(f).read(i, field);
       EXPECT_EQ(field, field_bytes(options.fields, f, i)) << options.fields[f].name;
     }
@@ -78,6 +80,7 @@ TEST(GoldenDataset, IsReadAndWrittenInTheSameBytes) {
   expect_golden_dataset("dataset-fields", GoldenDataset::fields);
   expect_golden_dataset("dataset-wide", GoldenDataset::wide);
   expect_golden_dataset("dataset-images", GoldenDataset::images);
+  expect_golden_dataset("dataset-free", GoldenDataset::free);
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ void write_seeds(const fs::path& golden, const fs::path& corpus) {
   }
   for (const auto& [folder, seed] :
        {std::pair("dataset", "golden"), std::pair("dataset-fields", "golden-fields"),
-        std::pair("dataset-wide", "golden-wide"), std::pair("dataset-images", "golden-images")})
+        std::pair("dataset-wide", "golden-wide"), std::pair("dataset-images", "golden-images"),
+        std::pair("dataset-free", "golden-free")})
     fs::copy_file(golden / folder / kDatasetFile, corpus / "fuzz_dataset_json" / seed,
                   fs::copy_options::overwrite_existing);
   const SampleSpec small = small_options().spec;
@@ -90,16 +91,19 @@ int main(int argc, char** argv) {
   fs::create_directories(fresh / "dataset-fields");
   fs::create_directories(fresh / "dataset-wide");
   fs::create_directories(fresh / "dataset-images");
+  fs::create_directories(fresh / "dataset-free");
   write_golden_shards(fresh / "shards");
   write_golden_dataset(fresh / "dataset");
   write_golden_dataset(fresh / "dataset-fields", GoldenDataset::fields);
   write_golden_dataset(fresh / "dataset-wide", GoldenDataset::wide);
   write_golden_dataset(fresh / "dataset-images", GoldenDataset::images);
+  write_golden_dataset(fresh / "dataset-free", GoldenDataset::free);
   add_new_files(fresh / "shards", tests / "golden" / "shards");
   add_new_files(fresh / "dataset", tests / "golden" / "dataset");
   add_new_files(fresh / "dataset-fields", tests / "golden" / "dataset-fields");
   add_new_files(fresh / "dataset-wide", tests / "golden" / "dataset-wide");
   add_new_files(fresh / "dataset-images", tests / "golden" / "dataset-images");
+  add_new_files(fresh / "dataset-free", tests / "golden" / "dataset-free");
   fs::remove_all(fresh);
   write_seeds(tests / "golden", tests / "fuzz" / "corpus");
   write_packed_seeds(tests / "fuzz" / "corpus" / "fuzz_packed_sample");

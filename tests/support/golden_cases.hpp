@@ -79,6 +79,36 @@ inline std::vector<GoldenCase> image_field_cases() {
   return cases;
 }
 
+// Samples of any size: version 3 of the profile.
+inline std::vector<GoldenCase> free_cases() {
+  constexpr CodecSpec kZstd{CodecSpec::Kind::zstd, 3};
+  constexpr CodecSpec kPacked{CodecSpec::Kind::packed, 3};
+  std::vector<GoldenCase> cases;
+  const auto add = [&](DType dtype, Layout layout, CodecSpec codec, std::uint32_t channels = 3) {
+    ShardWriterOptions options = small_options(dtype, layout, codec);
+    options.spec = {dtype, layout, channels, 0, 0};
+    const std::string name = to_string(codec).substr(0, to_string(codec).find(':'));
+    cases.push_back(
+        {fmt::format("{}-{}-{}-{}-free", to_string(dtype), to_string(layout), channels, name), options});
+    return &cases.back().options;
+  };
+  add(DType::u8, Layout::nhwc, {});
+  add(DType::u8, Layout::nchw, kPacked)->columns = golden_fields();
+  add(DType::u16, Layout::nhwc, kZstd, 1);
+  add(DType::f32, Layout::nchw, {}, 5)->normalization = {};
+  ShardWriterOptions* options = add(DType::u8, Layout::nhwc, kZstd);
+  options->fields = golden_image_fields();
+  options->fields[0].spec = {DType::u8, Layout::nhwc, 1, 0, 0};
+  options->fields[1].spec = {DType::u16, Layout::nchw, 1, 0, 0};
+  cases.back().name += "-images";
+  options = add(DType::f16, Layout::nhwc, {});  // one size, and a mask of any size
+  options->spec.height = 4;
+  options->spec.width = 5;
+  options->fields = {{"mask", FieldRole::mask, {DType::u8, Layout::nhwc, 1, 0, 0}, {}, kPacked}};
+  cases.back().name = "f16-nhwc-none-free-mask";
+  return cases;
+}
+
 inline std::vector<GoldenCase> golden_cases() {
   constexpr CodecSpec kZstd{CodecSpec::Kind::zstd, 3};
   std::vector<GoldenCase> cases;
@@ -110,6 +140,7 @@ inline std::vector<GoldenCase> golden_cases() {
   cases.push_back({"u8-nchw-packed-fields", fields});
   for (const GoldenCase& wide : wide_cases()) cases.push_back(wide);
   for (const GoldenCase& images : image_field_cases()) cases.push_back(images);
+  for (const GoldenCase& free : free_cases()) cases.push_back(free);
   return cases;
 }
 
@@ -120,13 +151,17 @@ inline void write_golden_shards(const std::filesystem::path& folder) {
 }
 
 // Two shards, one reject.
-enum class GoldenDataset { plain, fields, wide, images };
+enum class GoldenDataset { plain, fields, wide, images, free };
 
 inline void write_golden_dataset(const std::filesystem::path& folder,
                                  GoldenDataset which = GoldenDataset::plain) {
   ShardWriterOptions options = which == GoldenDataset::wide ? wide_cases()[2].options : small_options();
   if (which == GoldenDataset::fields) options.columns = golden_fields();
   if (which == GoldenDataset::images) options = image_field_cases()[0].options;
+  if (which == GoldenDataset::free) {
+    options = free_cases()[4].options;
+    options.codec = {};  // so that its bytes do not depend on a compressor
+  }
   DatasetInfo info{options};
   info.classes = {"caf\xc3\xa9", "quote\"", "raw\\xff"};
   info.source_digest = "fedcba9876543210";

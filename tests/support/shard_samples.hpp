@@ -27,9 +27,16 @@ inline ShardWriterOptions small_options(DType dtype = DType::u8, Layout layout =
   return options;
 }
 
+// What sample `index` is: of samples of any size 3 to 7 rows and 2 to 12 columns.
+inline SampleSpec sized_spec(const SampleSpec& spec, std::uint64_t index) {
+  if (!spec.is_free()) return spec;
+  return spec.sized(static_cast<std::uint32_t>(3 + index * 3 % 5),
+                    static_cast<std::uint32_t>(2 + index * 7 % 11));
+}
+
 // Sample `index`: bytes that differ between samples and positions, half of them compressible.
 inline std::vector<std::byte> sample_bytes(const SampleSpec& spec, std::uint64_t index) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(spec.size_bytes()));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(sized_spec(spec, index).size_bytes()));
   std::uint64_t state = index * 0x9e3779b97f4a7c15U + 1;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     state = state * 6364136223846793005U + 1442695040888963407U;
@@ -93,10 +100,18 @@ inline std::vector<std::byte> read_columns(const ShardReader& reader, const std:
   return bytes;
 }
 
-// The sample of further image field `field`.
+// The sample of further image field `field` is that of this index.
+inline std::uint64_t field_index(std::size_t field, std::uint64_t index) { return index + 50 * (field + 1); }
 inline std::vector<std::byte> field_bytes(const std::vector<FieldSpec>& fields, std::size_t field,
                                           std::uint64_t index) {
-  return sample_bytes(fields[field].spec, index + 50 * (field + 1));
+  return sample_bytes(fields[field].spec, field_index(field, index));
+}
+
+// `bytes`, which are those of sample `index`.
+inline SampleValues sample_values(const SampleSpec& spec, std::uint64_t index,
+                                  std::span<const std::byte> bytes) {
+  const SampleSpec of = sized_spec(spec, index);
+  return {bytes, of.height, of.width};
 }
 
 inline void put_sample(ShardWriter& writer, const ShardWriterOptions& options, std::uint64_t index) {
@@ -105,8 +120,11 @@ inline void put_sample(ShardWriter& writer, const ShardWriterOptions& options, s
   std::vector<std::vector<std::byte>> fields;
   for (std::size_t f = 0; f < options.fields.size(); ++f)
     fields.push_back(field_bytes(options.fields, f, index));
-  const std::vector<std::span<const std::byte>> field_views(fields.begin(), fields.end());
-  writer.put(index, sample_key(index), views, sample_bytes(options.spec, index), field_views);
+  std::vector<SampleValues> field_views;
+  for (std::size_t f = 0; f < fields.size(); ++f)
+    field_views.push_back(sample_values(options.fields[f].spec, field_index(f, index), fields[f]));
+  const std::vector<std::byte> sample = sample_bytes(options.spec, index);
+  writer.put(index, sample_key(index), views, sample_values(options.spec, index, sample), field_views);
 }
 
 inline ShardSummary write_shard(const std::filesystem::path& path, const ShardWriterOptions& options,

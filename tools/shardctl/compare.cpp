@@ -81,37 +81,32 @@ class Comparer {
  public:
   Comparer(const Source& source, const Denormalizer& denormalizer, const convert::Remake& remake,
            Damage& damage)
-      : source_(source),
-        damage_(damage),
-        denormalizer_(denormalizer),
-        remake_(remake),
-        worker_(remake),
-        stored_(source.info().spec.size_bytes()),
-        made_(stored_.size()),
-        stored_bytes_(source.info().spec.elements()),
-        made_bytes_(stored_bytes_.size()) {}
+      : source_(source), damage_(damage), denormalizer_(denormalizer), remake_(remake), worker_(remake) {}
 
   void compare(std::uint64_t index) {
     std::string key;
     const bool whole = damage_.survives(index, [&] {
-      source_.read(index, stored_);
+      spec_ = source_.read(index, stored_);
       key = key_of(source_, index);
     });
     if (!whole) return;
     // What would be a reject of the conversion cannot be compared; any other error ends the command.
     if (std::optional<std::string> reason = worker_.make(index, key, made_))
       return miss(index, std::move(*reason));
+    if (stored_.size() != made_.size())
+      return miss(index, fmt::format("is {} x {} now, not {} x {}", worker_.made().height,
+                                     worker_.made().width, spec_.height, spec_.width));
     Tally one;
     one.compared = 1;
-    one.values = stored_bytes_.size();
+    one.values = spec_.elements();
     one.worst = index;
-    if (std::memcmp(stored_.data(), made_.data(), stored_.size()) == 0) {
+    if (spec_ == worker_.made() && stored_ == made_) {
       one.identical = 1;
     } else {
       measure(one);
     }
     for (std::size_t f = 0; f < remake_.fields().size(); ++f)
-      compare_field(remake_.fields()[f], index, worker_.fields()[f], one);
+      compare_field(remake_.fields()[f], index, worker_.fields()[f].bytes, one);
     tally.merge(one);
   }
 
@@ -120,12 +115,13 @@ class Comparer {
  private:
   void compare_field(const std::string& name, std::uint64_t index, std::span<const std::byte> made,
                      Tally& one) {
-    field_.resize(made.size());
     const std::size_t field = *find_field(source_.info().fields, name);
     const bool whole = damage_.survives(index, [&] { source_.read(index, field_, field); });
-    one.fields[name] = whole && std::memcmp(field_.data(), made.data(), made.size()) != 0 ? 1 : 0;
+    one.fields[name] = whole && !std::ranges::equal(field_, made) ? 1 : 0;
   }
   void measure(Tally& one) {
+    stored_bytes_.resize(static_cast<std::size_t>(spec_.elements()));
+    made_bytes_.resize(stored_bytes_.size());
     denormalizer_.bytes(stored_, stored_bytes_);
     denormalizer_.bytes(made_, made_bytes_);
     for (std::size_t i = 0; i < stored_bytes_.size(); ++i) {
@@ -147,6 +143,7 @@ class Comparer {
   const Denormalizer& denormalizer_;
   const convert::Remake& remake_;
   convert::Remake::Worker worker_;
+  SampleSpec spec_;  // of the sample in stored_
   std::vector<std::byte> field_;
   std::vector<std::byte> stored_;
   std::vector<std::byte> made_;

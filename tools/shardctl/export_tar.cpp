@@ -201,7 +201,7 @@ std::string way_back(const Source& source, const ExportOptions& options) {
                   cli::shell_word(options.folder), info.spec.width, info.spec.height,
                   to_string(info.spec.dtype), to_string(info.spec.layout),
                   fmt::join(info.normalization.mean, ","), fmt::join(info.normalization.std, ","));
-  if (info.codec.framed()) text += " --codec " + to_string(info.codec);
+  if (info.codec.framed(info.spec)) text += " --codec " + to_string(info.codec);
   if (!info.classes.empty()) text += " --classes " + cli::shell_word(options.path);
   return text + column_options(source);
 }

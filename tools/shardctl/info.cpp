@@ -138,7 +138,7 @@ void print_description(Table& table, const DatasetInfo& info, double bits_a_valu
   table.add_row({"sample", fmt::format("{} {} [{}], {} bytes", to_string(spec.dtype), to_string(spec.layout),
                                        fmt::join(shape, ", "), cli::human_count(spec.size_bytes()))});
   std::string codec = to_string(info.codec);
-  if (info.codec.framed()) codec += fmt::format(", {:.2f} bits per value", bits_a_value);
+  if (info.codec.framed(info.spec)) codec += fmt::format(", {:.2f} bits per value", bits_a_value);
   table.add_row({"codec", codec});
   for (std::size_t c = 1; c < info.columns.size(); ++c)
     table.add_row({"column " + escape_key(info.columns[c].name), to_string(info.columns[c])});

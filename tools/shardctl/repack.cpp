@@ -64,7 +64,7 @@ void read_fields(const ShardReader& reader, std::uint64_t sample, Rows& fields) 
   const std::vector<FieldSpec>& specs = reader.header().fields;
   fields.resize(specs.size());
   for (std::size_t f = 0; f < specs.size(); ++f) {
-    fields[f].resize(static_cast<std::size_t>(specs[f].spec.size_bytes()));
+    fields[f].resize(static_cast<std::size_t>(reader.images(f).spec_of(sample).size_bytes()));
     reader.images(f).read(sample, fields[f]);
   }
 }
@@ -91,7 +91,8 @@ ShardSummary finished_shard(const fs::path& path, const ShardReader& from, const
         ErrorCode::invalid_argument,
         fmt::format("{}: holds other samples, or these with another codec; give a new or empty folder",
                     quoted(path)));
-  return {path.filename().string(), there.size(), there.file_size_bytes(), header.head_digest};
+  return {path.filename().string(), there.size(), there.file_size_bytes(), header.head_digest,
+          header.largest_of_free()};
 }
 
 // Piece by piece: a row per input may be gigabytes.
@@ -110,8 +111,14 @@ struct Buffers {
   std::vector<std::byte> sample;
   Rows columns;
   Rows fields;
-  std::vector<std::span<const std::byte>> rows, images;  // views of them
+  std::vector<std::span<const std::byte>> rows;  // views of them
+  std::vector<SampleValues> images;
 };
+
+SampleValues values_of(const StoredImages& images, std::uint64_t sample, std::span<const std::byte> bytes) {
+  const SampleSpec of = images.spec_of(sample);
+  return {bytes, of.height, of.width};
+}
 
 }  // namespace
 
@@ -157,8 +164,11 @@ int repack(const RepackOptions& options) {
         read_columns(reader, info.columns, sample, own.columns);
         own.rows.assign(own.columns.begin(), own.columns.end());
         read_fields(reader, sample, own.fields);
-        own.images.assign(own.fields.begin(), own.fields.end());
-        writer.put(sample, reader.key(sample), own.rows, own.sample, own.images);
+        own.images.clear();
+        for (std::size_t f = 0; f < own.fields.size(); ++f)
+          own.images.push_back(values_of(reader.images(f), sample, own.fields[f]));
+        writer.put(sample, reader.key(sample), own.rows, values_of(reader.images(), sample, own.sample),
+                   own.images);
         if (progress.due())
           progress.update(fmt::format("{} of {} samples, {} of {} shards", done + sample, source.size(), i,
                                       from.shards.size()));

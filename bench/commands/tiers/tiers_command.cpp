@@ -39,8 +39,12 @@ std::vector<std::string> labels_of(const std::vector<fs::path>& folders) {
     const DatasetInfo& info = dataset.info();
     if (dataset.size() == 0)
       throw Error(ErrorCode::invalid_argument, fmt::format("{}: it has no samples", quoted(folder)));
+    if (info.spec.is_free())
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("{}: its samples are of any size, and tiers compares batches of one size",
+                              quoted(folder)));
     labels.emplace_back(to_string(info.spec.dtype));
-    if (info.codec.framed()) labels.back() += " " + to_string(info.codec);
+    if (info.codec.framed(info.spec)) labels.back() += " " + to_string(info.codec);
   }
   std::vector<std::string> unique = labels;
   for (std::size_t i = 0; i < labels.size(); ++i)

@@ -207,7 +207,7 @@ std::vector<TierTask> tier_tasks(const std::string& tier, const TierData& data,
     tasks.push_back(make.decoder(labels[0], cache));
     for (std::size_t i = 0; i < labels.size(); ++i) {
       const Dataset dataset = Dataset::open(data.datasets()[i]);
-      if (!dataset.info().codec.framed() || (gpu && decodes_frames(dataset.info())))
+      if (!dataset.info().codec.framed(dataset.info().spec) || (gpu && decodes_frames(dataset.info())))
         tasks.push_back(make.loader(i, labels[i], TransportKind::mapped, cache));
       tasks.push_back(make.loader(i, labels[i], TransportKind::staged, cache));
       if (gpu && cache == TierCache::warm)

@@ -82,6 +82,9 @@ struct DatasetInfo : DatasetSpec {
   // Null: the table is not recorded.
   const TableSummary* table(std::string_view file) const noexcept;
   std::uint64_t samples() const noexcept;
+  // What the largest samples of a free image field have: of fields[*field], or of the main images. Of a field
+  // that is not free, each sample has its spec, and frame_bytes is 0 here.
+  LargestSample largest(std::optional<std::size_t> field = {}) const;
 };
 
 // Which columns are certainly boxes or keypoints: DatasetInfo::targets, and in data sets of versions

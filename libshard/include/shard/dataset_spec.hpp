@@ -19,6 +19,8 @@
 namespace shard {
 
 inline constexpr std::uint32_t kMaxSampleChannels = 4096;
+// Rows or columns of an image.
+inline constexpr std::uint32_t kMaxSide = 65535;
 // Of one sample: 64 GiB.
 inline constexpr std::uint64_t kMaxSampleBytes = std::uint64_t{1} << 36;
 // Of a sample with layout tensor.
@@ -31,7 +33,7 @@ struct SampleSpec {
   Layout layout = Layout::nchw;
   // 1 to 4096.
   std::uint32_t channels = 3;
-  // Rows and columns, 1 to 65535.
+  // Rows and columns, 1 to 65535. Both 0: each sample has its own (is_free()).
   std::uint32_t height = 224;
   std::uint32_t width = 224;
   // Layout tensor only: the extents of one to four axes, followed by zeros. There, channels and height are 1,
@@ -43,6 +45,11 @@ struct SampleSpec {
   // [channels, height, width], [height, width, channels] or the axes, depending on the layout.
   std::vector<std::uint32_t> shape() const;
   bool is_tensor() const noexcept { return layout == Layout::tensor; }
+  // Images of any size: dtype, channels and layout are those of all samples, and rows and columns are each
+  // sample's own. Here both are 0, and so are elements() and size_bytes().
+  bool is_free() const noexcept { return height == 0 && width == 0; }
+  // The spec of one sample with these rows and columns. *this is free.
+  SampleSpec sized(std::uint32_t rows, std::uint32_t columns) const noexcept;
   // Throws invalid_argument, naming the field and its bounds.
   void check() const;
   bool operator==(const SampleSpec&) const = default;
@@ -50,12 +57,25 @@ struct SampleSpec {
 // The spec of tensors: layout tensor with these axes. Throws invalid_argument: not 1 to 4 axes, an axis of 0,
 // more than kMaxTensorElements.
 SampleSpec tensor_spec(DType dtype, std::span<const std::uint64_t> axes);
-// The spec with this shape in stored order, which must have three axes if the layout is not tensor. Throws
-// invalid_argument, also for what check() refuses.
+// The spec with this shape in stored order, which must have three axes if the layout is not tensor; 0 rows and
+// 0 columns: it is free. Throws invalid_argument, also for what check() refuses.
 SampleSpec spec_of_shape(DType dtype, Layout layout, std::span<const std::uint64_t> shape);
 
 // How the samples were made: "filter" -> "bilinear", "resize" -> "256", ... Keys [a-z_]+, values UTF-8.
 using Provenance = std::map<std::string, std::string>;
+
+// What the largest samples of a free image field have. Each number may come from another sample, so the
+// memory for any of them is known before one is read.
+struct LargestSample {
+  std::uint32_t height = 0;
+  std::uint32_t width = 0;
+  // Of a sample before the codec, and of its stored frame.
+  std::uint64_t sample_bytes = 0;
+  std::uint64_t frame_bytes = 0;
+  // Becomes the larger of both in each number.
+  void include(const LargestSample& other) noexcept;
+  bool operator==(const LargestSample&) const = default;
+};
 
 // Which codec samples are stored with: "none", "zstd" with its level, or "packed" (docs/format.md). What
 // encodes and decodes them is a Codec (codec.hpp).
@@ -64,9 +84,10 @@ struct CodecSpec {
   Kind kind = Kind::none;
   // zstd: 1 to 19.
   int level = 3;
-  // Samples are stored as frames, each of its own length. False for codec none, which stores rows of
-  // SampleSpec::size_bytes(). Throws invalid_argument if the kind is not one of the above.
-  bool framed() const;
+  // Samples of this spec are stored as frames, each of its own length. False for codec none and samples of
+  // one size, which are rows of SampleSpec::size_bytes(). Throws invalid_argument if the kind is not one of
+  // the above.
+  bool framed(const SampleSpec& spec) const;
   // It can store samples of this spec. Codec packed holds images of 8 bits, and of floats that were computed
   // from them, with up to four channels; the others hold all. Error: as above.
   bool can_hold(const SampleSpec& spec) const;

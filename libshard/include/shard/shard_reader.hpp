@@ -57,6 +57,11 @@ struct ShardHeader : DatasetSpec {
     std::uint64_t end = 0;
   };
   std::vector<Range> field_ranges;
+  // Of the main images, then of each further field: what their largest samples have, if they are free, as the
+  // head says. (A ShardReader has compared it with the samples.)
+  std::vector<LargestSample> largest;
+  // Those of fields that are free: ShardSummary::largest.
+  std::vector<LargestSample> largest_of_free() const;
 };
 
 // Pure. Throws corrupt or unsupported, naming the rule. `head` as for parse_safetensors.
@@ -228,16 +233,21 @@ class StoredImages {
  public:
   // Of a further field. Empty: the main images.
   const std::string& name() const noexcept { return name_; }
-  // Of a decoded sample.
+  // Of all decoded samples. It may be free, so that each has its own rows and columns.
   const SampleSpec& spec() const noexcept { return spec_; }
-  // What decodes the frames: codec().decode(bytes of a frame, sample).
+  // If spec() is free: the largest of this shard.
+  const LargestSample& largest() const noexcept { return largest_; }
+  // What decodes the frames: codec().decode(bytes of a frame, sample, spec_of(sample)).
   const Codec& codec() const noexcept { return codec_; }
-  // The samples are stored as frames, each of its own length. Codec none: as rows of spec().size_bytes().
+  // The samples are stored as frames, each of its own length. Codec none and samples of one size: as rows of
+  // spec().size_bytes().
   bool framed() const noexcept { return framed_; }
 
   // The functions below throw invalid_argument if sample >= ShardReader::size(). Errors of all: io, corrupt
   // (the file was changed).
   //
+  // Of one decoded sample, with its rows and columns.
+  SampleSpec spec_of(std::uint64_t sample) const;
   // XXH3-64 of the sample before the codec.
   std::uint64_t checksum(std::uint64_t sample) const;
   // The stored bytes of the sample: one frame, or a row if they are not framed(). Throws unsupported if the
@@ -249,39 +259,47 @@ class StoredImages {
   void read_frame(std::uint64_t sample, std::vector<std::byte>& out) const;
   // The same to `out`, which must have frame_bytes(), else invalid_argument.
   void read_frame(std::uint64_t sample, std::span<std::byte> out) const;
-  // Copies the sample to `out` (spec().size_bytes() long, else invalid_argument) and decodes it if necessary.
+  // Copies the sample to `out` (spec_of(sample).size_bytes() long, else invalid_argument) and decodes it if
+  // necessary.
   // Throws corrupt, naming path, field and sample, if a frame does not hold exactly one sample.
   void read(std::uint64_t sample, std::span<std::byte> out) const;
 
  private:
   friend class ShardReader;
   StoredImages(const ShardReader::Impl& shard, std::string name, const SampleSpec& spec,
-               const CodecSpec& codec_spec, Codec codec, ShardHeader::Range range);
+               const LargestSample& largest, const CodecSpec& codec_spec, Codec codec,
+               ShardHeader::Range range);
   std::string tensor(std::string_view part) const;
   // For messages: "field "mask": ".
   std::string place() const;
   // Where a sample is stored, and the digest of these bytes.
   FileRange range_of(std::uint64_t sample) const;
   std::uint64_t stored_digest(std::uint64_t sample) const;
-  // Also checks that the stated size of a sample fits the bytes that are there.
-  void check_frames(std::span<const std::byte> offsets) const;
+  // Checks the tables of offsets and sizes, which must fit each other and the bytes that are there. `head`: of
+  // the shard.
+  void check_frames(std::span<const std::byte> head) const;
+  void check_frame(std::uint64_t sample, std::uint64_t size, const SampleSpec& of) const;
+  void check_size(std::uint64_t sample, const SampleSpec& of) const;
+  // A row of the table of sizes.
+  SampleSpec size_at(std::span<const std::byte> bytes, std::size_t at) const;
   // The stored bytes of a sample, which begin at `begin` in the file.
   void load_stored(std::uint64_t sample, std::uint64_t begin, std::span<std::byte> out) const;
-  // The sample. `check_frame`: compares the stored frame with its checksum.
-  void load(std::uint64_t sample, std::span<std::byte> out, bool check_frame) const;
+  // The sample, which is `of`. `check_frame`: compares the stored frame with its checksum.
+  void load(std::uint64_t sample, const SampleSpec& of, std::span<std::byte> out, bool check_frame) const;
   // Compares the stored frame and the decoded sample with their digests. `scratch` becomes the sample.
   void verify(std::uint64_t sample, std::vector<std::byte>& scratch) const;
 
   const ShardReader::Impl* shard_;
   std::string name_;
   SampleSpec spec_;
+  LargestSample largest_;
   CodecSpec codec_spec_;
   bool framed_;
   Codec codec_;
   // Offsets in the file: of all rows or frames, and of the tables.
   ShardHeader::Range range_;
   std::string offsets_name_;  // of the tensor
-  std::uint64_t checksums_, frame_offsets_, frame_checksums_;
+  std::uint64_t checksums_, frame_offsets_, frame_checksums_, shapes_;
 };
 
 }  // namespace shard

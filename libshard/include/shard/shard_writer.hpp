@@ -9,6 +9,7 @@
 // samples only, not on the order or the number of threads.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -48,7 +49,25 @@ struct ShardSummary {
   std::uint64_t samples = 0;
   std::uint64_t size_bytes = 0;
   std::uint64_t head_digest = 0;
+  // Of each image field that is free, the main one first, then further ones in their order.
+  std::vector<LargestSample> largest{};
   bool operator==(const ShardSummary&) const = default;
+};
+
+// The values of one sample in one image field, in stored order.
+struct SampleValues {
+  std::span<const std::byte> bytes;
+  // Its rows and columns, if the field is free. Else they do not count.
+  std::uint32_t height = 0;
+  std::uint32_t width = 0;
+
+  SampleValues() = default;
+  // A sample of one size is its bytes: a span, or what converts to one.
+  template <class Bytes>
+  requires std::convertible_to<const Bytes&, std::span<const std::byte>> SampleValues(const Bytes& values)
+      : bytes(values) {}  // NOLINT(google-explicit-constructor)
+  SampleValues(std::span<const std::byte> values, std::uint32_t rows, std::uint32_t columns)
+      : bytes(values), height(rows), width(columns) {}
 };
 
 class ShardWriter {
@@ -61,19 +80,22 @@ class ShardWriter {
   ShardWriter& operator=(ShardWriter&&) noexcept;
   ~ShardWriter();
 
-  // Stores planned sample `index`. `sample` is spec.size_bytes() long, and `key` is an escaped key
-  // (keys.hpp). `rows` has the bytes of each column, in the order of options.columns: one row, or any number
+  // Stores planned sample `index`. `sample` is spec.size_bytes() long (free: as long as its rows and columns
+  // make it), and `key` is an escaped key (keys.hpp). `rows` has the bytes of each column, in the order of options.columns: one row, or any number
   // of them if the column is ragged, or UTF-8 text. Thread safe; once for each index. Compression and hashing
   // run on the caller's thread. Frames of variable size are written in the order of the indices, so frames
   // that wait for an earlier one are held in memory. Errors: invalid_argument (sizes, text that is not
   // UTF-8), io. `fields` has the samples of options.fields, in that order, each with the size of its spec.
   void put(std::uint64_t index, std::string_view key, std::span<const std::span<const std::byte>> rows,
-           std::span<const std::byte> sample, std::span<const std::span<const std::byte>> fields = {});
+           const SampleValues& sample, std::span<const SampleValues> fields = {});
   // For fixed columns alone and no further fields: their rows, one after the other.
   void put(std::uint64_t index, std::string_view key, std::span<const std::byte> columns,
-           std::span<const std::byte> sample);
+           const SampleValues& sample);
   // Leaves out planned sample `index` (its input was rejected). Thread safe.
   void skip(std::uint64_t index);
+
+  // Of frames that wait in memory for earlier ones. Thread safe.
+  std::uint64_t waiting_bytes() const noexcept;
 
   // To be called once, after every index was put or skipped, and at least one was put. If `expected` is given
   // and the shard does not match it, throws corrupt and keeps the existing file. Errors: io, corrupt; the

@@ -9,7 +9,7 @@
 
 namespace shard {
 
-// Bytes at [offset, offset + 8); the caller has checked the range.
+// Bytes from `offset` on; the caller has checked the range.
 inline std::uint64_t load_u64(std::span<const std::byte> bytes, std::size_t offset = 0) noexcept {
   std::uint64_t value = 0;
   for (std::size_t i = 0; i < 8; ++i)
@@ -17,8 +17,19 @@ inline std::uint64_t load_u64(std::span<const std::byte> bytes, std::size_t offs
   return value;
 }
 
+inline std::uint32_t load_u32(std::span<const std::byte> bytes, std::size_t offset = 0) noexcept {
+  std::uint32_t value = 0;
+  for (std::size_t i = 0; i < 4; ++i)
+    value |= std::uint32_t{std::to_integer<std::uint8_t>(bytes[offset + i])} << (8 * i);
+  return value;
+}
+
 inline void store_u64(std::span<std::byte> bytes, std::size_t offset, std::uint64_t value) noexcept {
   for (std::size_t i = 0; i < 8; ++i) bytes[offset + i] = static_cast<std::byte>(value >> (8 * i));
+}
+
+inline void store_u32(std::span<std::byte> bytes, std::size_t offset, std::uint32_t value) noexcept {
+  for (std::size_t i = 0; i < 4; ++i) bytes[offset + i] = static_cast<std::byte>(value >> (8 * i));
 }
 
 inline std::optional<std::uint64_t> checked_mul(std::uint64_t a, std::uint64_t b) noexcept {

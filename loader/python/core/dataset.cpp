@@ -51,16 +51,17 @@ Tensor sample(const DatasetHandle& self, std::uint64_t index, std::optional<std:
   const Dataset::Location at = locate(self, index);
   const ShardReader& shard = open_shard(self, at.shard);
   const StoredImages& images = shard.images(field);
+  const SampleSpec of = images.spec_of(at.sample);
   Tensor tensor;
-  tensor.dtype = images.spec().dtype;
-  const auto axes = images.spec().shape();
+  tensor.dtype = of.dtype;
+  const auto axes = of.shape();
   tensor.shape.assign(axes.begin(), axes.end());
   if (!images.framed() && !shard.is_remote()) {
     tensor.owner = owner_of(self);
     tensor.data = images.frame(at.sample).data();
     return tensor;
   }
-  auto bytes = std::make_shared<std::vector<std::byte>>(images.spec().size_bytes());
+  auto bytes = std::make_shared<std::vector<std::byte>>(of.size_bytes());
   {
     WithoutGil without_gil;
     images.read(at.sample, *bytes);
@@ -75,6 +76,9 @@ Tensor sample(const DatasetHandle& self, std::uint64_t index, std::optional<std:
 Tensor shard_images(const DatasetHandle& self, std::uint32_t index) {
   const ShardReader& shard = open_shard(self, index);
   const StoredImages& images = shard.images();
+  if (images.spec().is_free())
+    throw Error(ErrorCode::unsupported,
+                "each sample has its own size, so they are no one array: read them one by one");
   if (images.framed())
     throw Error(ErrorCode::unsupported,
                 fmt::format("the samples are stored with codec {}: only those of codec none are mapped as "

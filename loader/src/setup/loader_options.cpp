@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/system/cpu_count.hpp"
+#include "base/text/quote.hpp"
 #include "fields/delivered_columns.hpp"
 #include "fields/views.hpp"
 #include "shard/error.hpp"
@@ -20,6 +21,20 @@ namespace {
 constexpr unsigned kRemoteThreads = 16;
 
 unsigned default_threads() { return std::min(cpu_count(), 8U); }
+
+void require_one_size(const DatasetInfo& info, const LoaderOptions& options) {
+  const auto refuse = [](const std::string& what) {
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{} of any size: a loader needs samples of one size; read them one by one, or convert "
+                    "the images with a size (for example --resize 256 --crop 256)",
+                    what));
+  };
+  if (info.spec.is_free()) refuse("the samples are");
+  for (const FieldSpec& field : info.fields)
+    if (field.spec.is_free() && options.fields.contains(field.name))
+      refuse(fmt::format("field {} has samples", quoted(field.name)));
+}
 
 }  // namespace
 
@@ -36,6 +51,7 @@ LoaderOptions check_loader_options(LoaderOptions options) {
 LoaderOptions check_loader_options(LoaderOptions options, const Dataset& dataset) {
   if (options.threads == 0 && dataset.is_remote()) options.threads = kRemoteThreads;
   LoaderOptions checked = check_loader_options(std::move(options));
+  require_one_size(dataset.info(), checked);
   name_layouts(dataset.info(), checked);
   set_row_limits(dataset, checked);
   return checked;

@@ -34,20 +34,21 @@ bool read_fields(const ShardReader& reader, std::uint64_t sample, std::uint64_t&
   for (std::size_t f = 0; f < fields.size(); ++f) {
     for (std::byte b : reader.images(f).frame(sample)) sum += std::to_integer<unsigned>(b);
     sum += reader.images(f).checksum(sample);
-    all = all && fields[f].spec.size_bytes() <= kMaxSampleBytes;
+    const std::uint64_t sample_bytes = reader.images(f).spec_of(sample).size_bytes();
+    all = all && sample_bytes <= kMaxSampleBytes;
     if (!all) continue;
-    out.resize(static_cast<std::size_t>(fields[f].spec.size_bytes()));
+    out.resize(static_cast<std::size_t>(sample_bytes));
     tolerate_corrupt([&] { reader.images(f).read(sample, out); });
   }
   return all;
 }
 
 void read_all(const ShardReader& reader) {
-  const std::uint64_t sample_bytes = reader.header().spec.size_bytes();
   tolerate_corrupt([&] { reader.verify_head(); });
   std::vector<std::byte> scratch;
   std::uint64_t sum = 0;
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>(reader.size(), 64); ++i) {
+    const std::uint64_t sample_bytes = reader.images().spec_of(i).size_bytes();
     sum += reader.key(i).size() + reader.images().checksum(i);
     for (std::byte b : reader.images().frame(i)) sum += std::to_integer<unsigned>(b);
     if (!read_fields(reader, i, sum) || sample_bytes > kMaxSampleBytes) continue;

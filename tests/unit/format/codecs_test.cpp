@@ -52,11 +52,13 @@ TEST(Codecs, AreNamedOnceAndFoundByTheirValue) {
     const CodecSpec codec = codec_spec_from_string(std::string(row.name));
     EXPECT_EQ(codec, CodecSpec{row.kind});
     EXPECT_EQ(codec_spec_from_string(to_string(codec)), codec);
-    EXPECT_EQ(codec.framed(), row.framed);
+    EXPECT_EQ(codec.framed(SampleSpec{}), row.framed);
+    EXPECT_TRUE(codec.framed(SampleSpec{}.sized(0, 0))) << "each sample has its own size";
     EXPECT_GE(row.frame_alignment, 1U);
   }
   const auto unknown = static_cast<CodecSpec::Kind>(codecs().size());
-  EXPECT_SHARD_ERROR(CodecSpec{unknown}.framed(), ErrorCode::invalid_argument, "is not known: use none");
+  EXPECT_SHARD_ERROR(CodecSpec{unknown}.framed(SampleSpec{}), ErrorCode::invalid_argument,
+                     "is not known: use none");
   for (const char* const text : {"lz4", "", "none:1", "packed:1", "zstd:", "zstd:0", "zstd:20", "zstd:3 "})
     EXPECT_SHARD_ERROR(codec_spec_from_string(text), ErrorCode::invalid_argument,
                        "is not known: use none, packed, zstd or zstd:LEVEL with a level from 1 to 19");

@@ -113,6 +113,7 @@ std::string name_of(const ::testing::TestParamInfo<GoldenCase>& wide) {
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(Samples, WideDamage, ::testing::ValuesIn(wide_cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Free, WideDamage, ::testing::ValuesIn(free_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(ImageFields, WideDamage, ::testing::ValuesIn(image_field_cases()), name_of);
 
 INSTANTIATE_TEST_SUITE_P(Codecs, Damage,

@@ -75,13 +75,46 @@ TEST(DatasetJson, ColumnsThatAreNotFixedMakeItVersion2) {
     EXPECT_SHARD_ERROR(parse_dataset(edited(text, from, to)), code, why);
   };
   refused("\"version\": 2", "\"version\": 1", ErrorCode::corrupt, "version 1 does not have columns of kind");
-  refused("\"version\": 2", "\"version\": 3", ErrorCode::unsupported, "reads versions 1 to 2");
-  refused("\"version\": 2", "\"version\": 0", ErrorCode::unsupported, "reads versions 1 to 2");
+  refused("\"version\": 2", "\"version\": 4", ErrorCode::unsupported, "reads versions 1 to 3");
+  refused("\"version\": 2", "\"version\": 0", ErrorCode::unsupported, "reads versions 1 to 3");
   refused("\"kind\": \"text\"", "\"kind\": \"image\"", ErrorCode::unsupported, "kind \"image\"");
   refused("\"kind\": \"text\"", "\"kind\": \"fixed\"", ErrorCode::unsupported, "kind \"fixed\"");
   refused("\"kind\": \"ragged\"", "\"kind\": 3", ErrorCode::corrupt, "a number is not allowed");
   refused("\"kind\": \"ragged\"", "\"kin\": \"ragged\"", ErrorCode::corrupt, "a string is not allowed");
   refused("\"row_shape\": [4], \"kind\"", "\"kind\"", ErrorCode::corrupt, "3 members: it must have 4");
+}
+
+TEST(DatasetJson, SamplesOfAnySizeMakeItVersion3) {
+  DatasetInfo info = example();
+  info.codec = {};
+  info.spec.height = info.spec.width = 0;
+  info.fields = {{"mask", FieldRole::mask, {DType::u8, Layout::nhwc, 1, 0, 0}, {}, {}}};
+  info.shards[0].largest = {{480, 640, 921600, 921600}, {480, 640, 307200, 307201}};
+  info.shards[1].largest = {{500, 20, 30000, 30000}, {500, 20, 10000, 400000}};
+  const std::string text = serialize_dataset(info);
+  EXPECT_NE(text.find("\"version\": 3,"), std::string::npos);
+  const DatasetInfo found = parse_dataset(text);
+  EXPECT_EQ(found.shards, info.shards);
+  EXPECT_EQ(found.spec, info.spec);
+  EXPECT_EQ(serialize_dataset(found), text);
+  EXPECT_EQ(found.largest(), (LargestSample{500, 640, 921600, 921600}));
+  EXPECT_EQ(found.largest(0), (LargestSample{500, 640, 307200, 400000}));
+  EXPECT_EQ(example().largest().sample_bytes, example().spec.size_bytes());
+  const auto refused = [&](const std::string& from, const std::string& to, const char* why) {
+    EXPECT_SHARD_ERROR(parse_dataset(edited(text, from, to)), ErrorCode::corrupt, why);
+  };
+  refused("\"version\": 3", "\"version\": 2", "version 2 does not have samples of any size");
+  refused(", \"largest\": [[480, 640, 921600, 921600], [480, 640, 307200, 307201]]", "",
+          "has the largest samples of 0 image fields: 2 have samples of any size");
+  refused("[480, 640, 921600, 921600], ", "", "of 1 image fields");
+  refused("[480, 640, 921600, 921600]", "[480, 640, 921600]",
+          "[480, 640, 921600]: it must be rows and columns");
+  refused("[480, 640, 921600, 921600]", "[480, 640, 921600, 921600, 1]", "more than four numbers");
+  refused("[480, 640, 921600, 921600]", "[65536, 640, 921600, 921600]", "up to 65535");
+  refused("[480, 640, 921600, 921600]", "\"480\"", "a string is not allowed");
+  refused("[480, 640, 921600, 921600]", "[[480], 640, 921600, 921600]", "is not allowed");
+  refused("[480, 640, 921600, 921600]", "[480.5, 640, 921600, 921600]", "is not allowed");
+  refused("\"largest\": [[480", "\"greatest\": [[480", "is not allowed");
 }
 
 TEST(DatasetJson, SamplesPerShardMayBeAbsent) {
@@ -271,8 +304,8 @@ TEST(DatasetJson, RefusesWhatBreaksARuleThoughTheDigestIsRight) {
   corrupt("\"dtype\": \"i64\"", "\"dtype\": \"u8\"", "labels must be");
   corrupt("\"fingerprint\": \"0123456789abcdef\"", "\"fingerprint\": \"0123\"", "16 lower-case");
   corrupt("\"format\": \"shard dataset\"", "\"format\": \"other\"", "format is \"other\"");
-  EXPECT_SHARD_ERROR(parse_dataset(edited(text, "\"version\": 1", "\"version\": 3")), ErrorCode::unsupported,
-                     "version 3");
+  EXPECT_SHARD_ERROR(parse_dataset(edited(text, "\"version\": 1", "\"version\": 4")), ErrorCode::unsupported,
+                     "version 4");
   EXPECT_SHARD_ERROR(parse_dataset(edited(text, "zstd:7", "packed:4")), ErrorCode::unsupported, "packed:4");
   EXPECT_SHARD_ERROR(parse_dataset(""), ErrorCode::corrupt, "only 0 bytes");
   EXPECT_SHARD_ERROR(parse_dataset(text + "\n"), ErrorCode::corrupt, "does not end in its digest");

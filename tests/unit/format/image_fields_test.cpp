@@ -115,7 +115,7 @@ TEST(ImageFieldWriter, WhatDoesNotFitIsRefusedAndMayBeRetried) {
     EXPECT_SHARD_ERROR(writer.put(0, "k", label, sample), ErrorCode::invalid_argument, "0 further images");
     const auto mask = field_bytes(options.fields, 0, 0);
     const auto depth = field_bytes(options.fields, 1, 0);
-    const std::span<const std::byte> fields[] = {mask, depth, depth};
+    const SampleValues fields[] = {mask, depth, depth};
     EXPECT_SHARD_ERROR(writer.put(0, "k", rows, sample, fields), ErrorCode::invalid_argument,
                        "field \"latent z\" of 12 bytes: they must be 32");
     put_sample(writer, options, 0);

@@ -241,6 +241,111 @@ TEST_F(ImageFields, TensorRules) {
   refused([](Parts& p) { p.insert_early("mask", DType::u8, {4}, 4); }, "there is another tensor");
 }
 
+// Samples of any size: version 3. Sample i of the shard is sized_spec(spec, i): 3x2, 6x9, 4x5, 7x12.
+class FreeSamples : public Profile {
+ protected:
+  static constexpr std::size_t kPlain = 0;   // u8 nhwc, codec none
+  static constexpr std::size_t kImages = 4;  // zstd, with a mask (packed) and depth (none) of any size
+  void refused(const std::function<void(Parts&)>& change, const char* why,
+               ErrorCode code = ErrorCode::corrupt, std::size_t of = kPlain) {
+    Parts parts = good(free_cases()[of].options);
+    change(parts);
+    EXPECT_SHARD_ERROR(open(put_together(std::move(parts))), code, why);
+  }
+  static std::function<void(Parts&)> set(const char* key, const char* value) {
+    return [=](Parts& p) { p.header.metadata[key] = value; };
+  }
+  static std::function<void(Parts&)> drop(const char* key) {
+    return [=](Parts& p) { p.header.metadata.erase(key); };
+  }
+  static std::function<void(Parts&)> set_size(const char* tensor, std::size_t sample, std::uint32_t rows,
+                                              std::uint32_t columns) {
+    return [=](Parts& p) {
+      store_u32(p.data.at(tensor), sample * 8, rows);
+      store_u32(p.data.at(tensor), sample * 8 + 4, columns);
+    };
+  }
+  static std::function<void(Parts&)> set_offset(const char* tensor, std::size_t index, std::uint64_t value) {
+    return [=](Parts& p) { store_u64(p.data.at(tensor), index * 8, value); };
+  }
+};
+
+TEST_F(FreeSamples, PutTogetherUnchangedTheyAreSound) {
+  for (const GoldenCase& of : free_cases()) EXPECT_NO_THROW(open(put_together(good(of.options)))) << of.name;
+}
+
+TEST_F(FreeSamples, MetadataRules) {
+  EXPECT_EQ(good(free_cases()[kPlain].options).header.metadata.at("largest"), "7,12,252,252");
+  EXPECT_EQ(good(free_cases()[kPlain].options).header.metadata.at("shape"), "0,0,3");
+  refused(set("shard.profile", "1"), "version 1 does not have samples of any size");
+  refused(set("shard.profile", "2"), "version 2 does not have samples of any size");
+  refused(drop("largest"), "__metadata__ has no \"largest\"");
+  for (const char* text : {"", "7,12,252", "7,12,252,252,1", "7,12,252,252 ", "7,12,252,0252", "7,12,252,-1",
+                           "65536,12,252,252", "7,12,252,99999999999999999999"})
+    refused(set("largest", text), "it must be rows, columns, bytes of a sample and bytes of a frame");
+  for (const char* text : {"8,12,252,252", "7,13,252,252", "7,12,253,252", "7,12,252,253", "7,12,0,252"})
+    refused(set("largest", text), "as the largest samples: they have \"7,12,252,252\"");
+  refused(set("shape", "0,5,3"), "height is 0");
+  refused(set("shape", "4,0,3"), "width is 0");
+  refused(set("shape", "4,5,3"), "the last tensor is \"image_frames\": it must be \"images\"");
+  refused(set("shape", "0,0,4"), "the frame of sample 0 has 18 bytes, too few for the 24");
+  refused(set("shape", "0,0,0"), "channels is 0");
+  refused(set("layout", "tensor"), "each axis must be at least 1");
+  refused(drop("image.mask.largest"), "image.mask.largest", ErrorCode::corrupt, kImages);
+  refused(set("image.depth.largest", "1,1,1,1"), "field \"depth\": its metadata give", ErrorCode::corrupt,
+          kImages);
+  refused(set("shard.profile", "2"), "version 2 does not have samples of any size", ErrorCode::corrupt,
+          kImages);
+  refused(set("shard.profile", "2"), "version 2 does not have further image fields of any size",
+          ErrorCode::corrupt, 5);
+}
+
+TEST_F(FreeSamples, TensorRules) {
+  for (const char* name : {"shapes", "frame_offsets", "frame_checksums", "image_frames"})
+    refused([&](Parts& p) { p.erase(name); }, name);
+  refused([](Parts& p) { p.tensor("shapes").dtype = DType::i32; }, "it must be U32 [4, 2]");
+  refused([](Parts& p) { p.tensor("shapes").shape = {2, 4}; }, "it must be U32 [4, 2]");
+  refused(
+      [](Parts& p) { p.tensor("image_frames").name = "images", p.data["images"] = p.data["image_frames"]; },
+      "it must be \"image_frames\"");
+  for (const char* name : {"mask.shapes", "depth.shapes", "depth.frames", "depth.frame_offsets"})
+    refused([&](Parts& p) { p.erase(name); }, "is missing", ErrorCode::corrupt, kImages);
+}
+
+TEST_F(FreeSamples, SizesAndFramesMustFit) {
+  refused(set_size("shapes", 1, 0, 9), "the size of sample 1: sample height is 0");
+  refused(set_size("shapes", 1, 6, 0), "the size of sample 1: sample width is 0");
+  refused(set_size("shapes", 1, 0, 0), "the size of sample 1: 0 rows and 0 columns");
+  refused(set_size("shapes", 1, 65536, 9), "the size of sample 1: sample height is 65536");
+  refused(set_size("shapes", 1, 0xffffffff, 0xffffffff), "the size of sample 1: sample height is 4294967295");
+  refused(set_size("shapes", 1, 65535, 65535), "the frame of sample 1 has 162 bytes, too few for the");
+  refused(set_size("shapes", 1, 6, 8), "the frame of sample 1 has 162 bytes, more than 144");
+  refused(set_size("shapes", 1, 6, 10), "the frame of sample 1 has 162 bytes, too few for the 180");
+  // As many bytes, of another shape.
+  refused(set_size("shapes", 1, 9, 6), "they have \"9,12,252,252\"");
+  refused(set_size("shapes", 2, 5, 4), "packed frame states 3 channels of", ErrorCode::corrupt, 1);
+  refused(set_offset("frame_offsets", 0, 1), "frame_offsets[0] is 1: it must be 0");
+  refused(set_offset("frame_offsets", 1, 17), "the frame of sample 0 has 17 bytes, too few");
+  refused(set_offset("frame_offsets", 1, 19), "the frame of sample 0 has 19 bytes, more than 18");
+  refused(set_offset("frame_offsets", 2, 0), "frame_offsets[2] is 0, less than the 18 before it");
+  refused(set_offset("frame_offsets", 3, ~std::uint64_t{0}), "frame_offsets[3] is");
+  refused([](Parts& p) { p.data.at("image_frames").pop_back(), --p.tensor("image_frames").shape[0]; },
+          "there are only");
+  refused(set_size("depth.shapes", 0, 1, 1), "field \"depth\": the frame of sample 0", ErrorCode::corrupt,
+          kImages);
+  refused([](Parts& p) { p.data.at("image_frames")[20] ^= std::byte{1}; },
+          "sample 1 (\"class/photo 1.jpg\"): its stored frame has the XXH3-64");
+}
+
+TEST_F(FreeSamples, NamesOfTheirTensorsAreTaken) {
+  ShardWriterOptions options = free_cases()[kPlain].options;
+  options.columns.push_back({"shapes", DType::u8, {}});
+  EXPECT_SHARD_ERROR(good(options), ErrorCode::invalid_argument, "the sizes of the images have this name");
+  options.spec.height = 4;  // one size: the name is free
+  options.spec.width = 5;
+  EXPECT_NO_THROW(open(put_together(good(options))));
+}
+
 constexpr CodecSpec kZstd{CodecSpec::Kind::zstd, 3};
 constexpr CodecSpec kPacked{CodecSpec::Kind::packed, 3};
 
@@ -258,7 +363,8 @@ TEST_F(Profile, MetadataRules) {
   for (const char* key : {"dtype", "layout", "shape", "mean", "std", "codec", "fingerprint", "head_digest"})
     refused(drop(key), key);
   refused(drop("shard.profile"), "not a shard");
-  refused(set("shard.profile", "3"), "version \"3\"", ErrorCode::unsupported);
+  refused(set("shard.profile", "4"), "version \"4\"", ErrorCode::unsupported);
+  refused(set("shard.profile", "03"), "version \"03\"", ErrorCode::unsupported);
   refused(set("dtype", "f8"), "dtype \"f8\"", ErrorCode::unsupported);
   refused(set("dtype", "i64"), "dtype is i64");
   refused(set("dtype", "f32"), "it must be F32 [4, 3, 4, 5]");

@@ -1,6 +1,7 @@
 // Options are refused with their name and bound; sizes follow torchvision.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <limits>
 
 #include "expect_error.hpp"
@@ -114,8 +115,111 @@ TEST(Preprocess, RefusesASampleOfAnotherSize) {
   Preprocessor preprocessor{PreprocessOptions{}};
   const Pixels pixels = random_picture(5, 5, 0);
   std::vector<std::byte> sample(7);
-  EXPECT_SHARD_ERROR(preprocessor.run(view_of(pixels), sample), ErrorCode::invalid_argument,
+  EXPECT_SHARD_ERROR(preprocessor.run(view_of(pixels), std::span(sample)), ErrorCode::invalid_argument,
                      "out has 7 bytes, a sample 301056");
+  preprocessor.run(view_of(pixels), sample);  // a vector gets the size
+  EXPECT_EQ(sample.size(), 301056U);
+}
+
+PreprocessOptions free_options(FreeSize::Bound bound, std::uint64_t most, std::uint32_t multiple = 1) {
+  PreprocessOptions options;
+  options.dtype = DType::u8;
+  options.layout = Layout::nhwc;
+  options.free_size = FreeSize{bound, most, multiple};
+  return options;
+}
+
+TEST(FreeSizes, FollowTheirRulesAndNeverGrow) {
+  using enum FreeSize::Bound;
+  EXPECT_TRUE(free_options(none, 0).sample_spec().is_free());
+  const auto size = [](const PreprocessOptions& options, Size source) {
+    return resized_size(source, options);
+  };
+  EXPECT_EQ(size(free_options(none, 0), {6000, 1}), (Size{6000, 1}));
+  EXPECT_EQ(size(free_options(longest, 300), {500, 375}), (Size{300, 225}));
+  EXPECT_EQ(size(free_options(longest, 300), {375, 500}), (Size{225, 300}));
+  EXPECT_EQ(size(free_options(longest, 300), {6000, 1}), (Size{300, 1}));
+  EXPECT_EQ(size(free_options(longest, 500), {500, 375}), (Size{500, 375}));
+  EXPECT_EQ(size(free_options(shortest, 300), {500, 375}), (Size{400, 300}));
+  EXPECT_EQ(size(free_options(shortest, 300), {300, 9000}), (Size{300, 9000}));
+  EXPECT_EQ(size(free_options(shortest, 300), {400, 400}), (Size{300, 300}));
+  EXPECT_EQ(size(free_options(area, 10'000), {200, 200}), (Size{100, 100}));
+  EXPECT_EQ(size(free_options(area, 10'000), {100, 100}), (Size{100, 100}));
+  // 65535 x 3, by sqrt(1 / 20): the short side is 1 at least, so the long one has the whole area.
+  EXPECT_EQ(size(free_options(area, 1000), {65535, 3}), (Size{1000, 1}));
+  for (std::uint32_t width = 1; width < 400; width += 7) {
+    for (const std::uint32_t height : {1U, 33U, 199U}) {
+      const Size made = size(free_options(area, 5000), {width, height});
+      EXPECT_LE(std::uint64_t{made.width} * made.height, 5000U) << width << 'x' << height;
+      EXPECT_LE(made.width, width);
+      EXPECT_LE(made.height, height);
+      EXPECT_GE(std::min(made.width, made.height), 1U);
+    }
+  }
+}
+
+TEST(FreeSizes, MultiplesAreCentreCrops) {
+  using enum FreeSize::Bound;
+  const PreprocessOptions options = free_options(none, 0, 16);
+  EXPECT_EQ(crop_box({50, 37}, options), (Box{1, 2, 48, 32}));
+  EXPECT_EQ(crop_box({48, 32}, options), (Box{0, 0, 48, 32}));
+  EXPECT_SHARD_ERROR(crop_box({50, 15}, options), ErrorCode::unsupported, "each side must have at least 16");
+  EXPECT_SHARD_ERROR(crop_box({65536, 15}, free_options(none, 0)), ErrorCode::unsupported,
+                     "at most 65535 rows and columns");
+}
+
+TEST(FreeSizes, BadBoundsAreNamed) {
+  using enum FreeSize::Bound;
+  const auto refused = [](const PreprocessOptions& options, const char* why) {
+    EXPECT_SHARD_ERROR(Preprocessor{options}, ErrorCode::invalid_argument, why);
+  };
+  refused(free_options(longest, 0), "`longest` is 0");
+  refused(free_options(longest, 65536), "`longest` is 65536");
+  refused(free_options(shortest, 9, 16), "`shortest` is 9: give a number from `multiple`, here 16");
+  refused(free_options(area, 255, 16), "`area` is 255 pixels");
+  refused(free_options(area, (std::uint64_t{1} << 32U) + 1), "`area` is");
+  refused(free_options(none, 0, 0), "`multiple` is 0");
+  refused(free_options(none, 0, 4097), "`multiple` is 4097");
+  PreprocessOptions both = free_options(none, 0);
+  both.squash = Size{5, 5};
+  refused(both, "`squash`");
+  std::vector<std::byte> sample(7);
+  Preprocessor preprocessor(free_options(none, 0));
+  EXPECT_SHARD_ERROR(preprocessor.run(view_of(random_picture(5, 5, 0)), std::span(sample)),
+                     ErrorCode::invalid_argument, "give a vector");
+}
+
+// One preprocessor for images of many sizes: nothing of one is left in the next.
+TEST(FreeSizes, AReusedPreprocessorGivesWhatAFreshOneGives) {
+  for (const auto& [dtype, layout] :
+       {std::pair(DType::u8, Layout::nhwc), std::pair(DType::u8, Layout::nchw),
+        std::pair(DType::f16, Layout::nchw), std::pair(DType::f32, Layout::nhwc)}) {
+    PreprocessOptions options = free_options(FreeSize::Bound::longest, 40);
+    options.dtype = dtype;
+    options.layout = layout;
+    Preprocessor reused(options);
+    std::vector<std::byte> sample;
+    for (const auto& [width, height] : {std::pair(70U, 9U), std::pair(5U, 5U), std::pair(30U, 77U),
+                                        std::pair(1U, 1U), std::pair(40U, 40U)}) {
+      const Pixels picture = random_picture(width, height, width);
+      reused.run(view_of(picture), sample);
+      std::vector<std::byte> fresh;
+      Preprocessor once(options);
+      once.run(view_of(picture), fresh);
+      EXPECT_EQ(sample, fresh) << width << 'x' << height;
+      EXPECT_EQ(reused.made(), once.made());
+      EXPECT_EQ(sample.size(), reused.made().size_bytes());
+      const Size size = resized_size({width, height}, options);
+      if (dtype == DType::u8 && layout == Layout::nhwc)
+        EXPECT_EQ(
+            std::memcmp(
+                sample.data(),
+                plain_resize_crop(picture, size, {0, 0, size.width, size.height}, options.filter).rgb.data(),
+                sample.size()),
+            0)
+            << width << 'x' << height;
+    }
+  }
 }
 
 }  // namespace

@@ -102,4 +102,17 @@ void Source::read(std::uint64_t index, std::span<std::byte> out, std::optional<s
                   field ? fmt::format("its {} has", images.name()) : "its bytes have", found, expected));
 }
 
+SampleSpec Source::spec_of(std::uint64_t index, std::optional<std::size_t> field) const {
+  const Sample sample = locate(index);
+  return sample.reader.images(field).spec_of(sample.index);
+}
+
+SampleSpec Source::read(std::uint64_t index, std::vector<std::byte>& out,
+                        std::optional<std::size_t> field) const {
+  const SampleSpec of = spec_of(index, field);
+  out.resize(static_cast<std::size_t>(of.size_bytes()));
+  read(index, std::span<std::byte>(out), field);
+  return of;
+}
+
 }  // namespace shard::ctl

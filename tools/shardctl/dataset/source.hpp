@@ -54,10 +54,15 @@ class Source {
   }
   // Throws invalid_argument when index >= size(), and what shard() throws.
   Sample locate(std::uint64_t index) const;
-  // The sample's bytes (spec.size_bytes() of them). Errors: corrupt, also when the bytes do not have their
+  // The sample's bytes (those of its spec). Errors: corrupt, also when the bytes do not have their
   // checksum; io; a file cut meanwhile is one of them.
   // `field`: of a further image field, info().fields[*field].
   void read(std::uint64_t index, std::span<std::byte> out, std::optional<std::size_t> field = {}) const;
+  // The same into `out`, which gets their number. Returns what the sample is: of a free field, with its rows
+  // and columns.
+  SampleSpec read(std::uint64_t index, std::vector<std::byte>& out,
+                  std::optional<std::size_t> field = {}) const;
+  SampleSpec spec_of(std::uint64_t index, std::optional<std::size_t> field = {}) const;
 
  private:
   Source(Dataset data, Check check);

@@ -63,7 +63,7 @@ std::uint8_t Denormalizer::nearest_byte(std::uint32_t bits, std::uint32_t channe
 }
 
 void Denormalizer::bytes(std::span<const std::byte> sample, std::span<std::uint8_t> out) const {
-  const std::uint64_t pixels = std::uint64_t{spec_.height} * spec_.width;
+  const std::uint64_t pixels = out.size() / spec_.channels;
   const bool planes = spec_.layout == Layout::nchw;
   for (std::uint32_t channel = 0; channel < spec_.channels; ++channel) {
     for (std::uint64_t pixel = 0; pixel < pixels; ++pixel) {
@@ -75,9 +75,9 @@ void Denormalizer::bytes(std::span<const std::byte> sample, std::span<std::uint8
 
 void Denormalizer::rgb(std::span<const std::byte> sample, std::span<std::uint8_t> out) const {
   if (spec_.channels == 3) return bytes(sample, out);
-  std::vector<std::uint8_t> packed(spec_.elements());
+  const std::size_t pixels = out.size() / 3;
+  std::vector<std::uint8_t> packed(pixels * spec_.channels);
   bytes(sample, packed);
-  const std::uint64_t pixels = std::uint64_t{spec_.height} * spec_.width;
   for (std::uint64_t pixel = 0; pixel < pixels; ++pixel) {
     for (std::uint64_t channel = 0; channel < 3; ++channel) {
       out[pixel * 3 + channel] = packed[pixel * spec_.channels + (spec_.channels < 3 ? 0 : channel)];

@@ -23,8 +23,8 @@ class Denormalizer {
   Denormalizer(const SampleSpec& spec, const Normalization& normalization);
 
   const SampleSpec& spec() const noexcept { return spec_; }
-  // `sample`: spec.size_bytes() bytes; `out`: spec.elements() bytes [row, column, channel], whatever the
-  // layout stored.
+  // `sample`: a whole sample, of any size if the spec is free; `out`: its elements as bytes [row, column,
+  // channel], whatever the layout stored.
   void bytes(std::span<const std::byte> sample, std::span<std::uint8_t> out) const;
   // The same as RGB [row, column, 3]: one or two channels become gray, a fourth is left out. `out` is height
   // x width x 3.

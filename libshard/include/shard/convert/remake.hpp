@@ -52,12 +52,16 @@ class Remake::Worker {
   Worker(Worker&&) noexcept;
   ~Worker();
 
-  // Makes the sample `index`, whose key is `key` (as stored), into `sample`, as DatasetInfo::spec says.
+  // Makes the sample `index`, whose key is `key` (as stored), into `sample`, which gets its size, as
+  // DatasetInfo::spec says.
   // Returns why a conversion would reject its image now. Errors: resource (too many open files), io (a
   // server), invalid_argument (an archive was changed meanwhile).
-  std::optional<std::string> make(std::uint64_t index, const std::string& key, std::span<std::byte> sample);
+  std::optional<std::string> make(std::uint64_t index, const std::string& key,
+                                  std::vector<std::byte>& sample);
+  // What that sample is.
+  const SampleSpec& made() const noexcept;
   // Its samples of fields(), in their order. Valid until the next call.
-  std::span<const std::span<const std::byte>> fields() const noexcept;
+  std::span<const SampleValues> fields() const noexcept;
 
  private:
   struct Impl;

@@ -96,8 +96,9 @@ struct WriterRow {
   // or any number of them if the column is ragged, or text.
   std::vector<std::vector<std::byte>> columns;
   // The samples of the further image fields, in the order of WriterOptions::image_fields: C order,
-  // with the size of their specs.
+  // with the size of their specs, or, where that is free, the size in `image_sizes`, of the same order.
   std::vector<std::vector<std::byte>> images;
+  std::vector<image::Size> image_sizes;
 
   // For data sets whose first column is i64 [N].
   void set_label(std::int64_t label);

@@ -18,6 +18,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "shard/dataset_spec.hpp"
 #include "shard/error.hpp"
@@ -37,6 +38,19 @@ struct Size {
   std::uint32_t height = 0;
   bool operator==(const Size&) const = default;
 };
+// Samples of any size: how large each of them is made. No image is enlarged.
+struct FreeSize {
+  enum class Bound : std::uint8_t { none, longest, shortest, area };
+  Bound bound = Bound::none;
+  // Pixels of the long side, of the short side, or of the whole image. An image with more is resized, with its
+  // aspect ratio, to the largest size that has no more: the other side is int(most * other / this one), but at
+  // least 1, and for an area both sides are int(side * sqrt(most / pixels)).
+  std::uint64_t most = 0;
+  // Both sides become multiples of this: what is over is cropped, as a centre crop does.
+  std::uint32_t multiple = 1;
+  bool operator==(const FreeSize&) const = default;
+};
+
 // Columns [left, left + width) and rows [top, top + height).
 struct Box {
   std::uint32_t left = 0;
@@ -53,6 +67,8 @@ struct PreprocessOptions {
   std::optional<Size> squash;
   // Centre crop. None only with squash.
   std::optional<Size> crop = Size{224, 224};
+  // Instead of these three: the samples have sizes of their own.
+  std::optional<FreeSize> free_size;
   Filter filter = Filter::bilinear;
   // u8, u16, f16, bf16 or f32.
   DType dtype = DType::f16;
@@ -63,13 +79,14 @@ struct PreprocessOptions {
   bool wide() const noexcept { return channels != 0 || dtype == DType::u16; }
   Layout layout = Layout::nchw;
   Normalization normalization;
-  // Throws invalid_argument naming the option: sizes 1 to 65535, crop not larger than the resize, std not 0,
+  // Throws invalid_argument naming the option: sizes 1 to 65535, area up to 2^32, multiple up to 4096, crop not larger than the resize, std not 0,
   // finite values.
   void check() const;
   SampleSpec sample_spec() const;
 };
 
-// The size to which the whole image is resized, and the box of it that is kept.
+// The size to which the whole image is resized, and the box of it that is kept. Errors: unsupported, if an
+// image of this size cannot be a sample; invalid_argument (0 pixels).
 Size resized_size(Size source, const PreprocessOptions& options);
 Box crop_box(Size resized, const PreprocessOptions& options);
 
@@ -84,7 +101,7 @@ class Preprocessor {
   const PreprocessOptions& options() const noexcept;
   // The resized and cropped image, 8 bits per channel. Valid until the next call.
   RgbView resize_crop(const RgbView& source);
-  // Writes the sample to `out`, which is sample_spec().size_bytes() long. f32: (float(byte) / 255 - mean) /
+  // Writes the sample to `out`, which is sample_spec().size_bytes() long, and not free. f32: (float(byte) / 255 - mean) /
   // std, each step rounded to float32. f16, bf16: that value, rounded once more.
   void run(const RgbView& source, std::span<std::byte> out);
   // The same with options().wide(). Errors: unsupported, if the image does not fit the samples.
@@ -95,6 +112,14 @@ class Preprocessor {
   // the decoder's warnings. Errors: as decode(); the content of `out` is then undefined.
   WarningSet run_file(Decoder& decoder, std::span<const std::byte> file, const DecodeOptions& decode,
                       std::span<std::byte> out);
+
+  // The same into `out`, which gets the size of the sample. The result, made(), is what the sample is: the
+  // sample_spec(), with its own rows and columns if that is free.
+  WarningSet run_file(Decoder& decoder, std::span<const std::byte> file, const DecodeOptions& decode,
+                      std::vector<std::byte>& out);
+  void run(const RgbView& source, std::vector<std::byte>& out);
+  void run(const WideView& source, std::vector<std::byte>& out);
+  const SampleSpec& made() const noexcept;
 
  private:
   struct Impl;

@@ -27,6 +27,7 @@ namespace shard::convert {
 
 namespace {
 
+constexpr std::size_t kKeptBytes = std::size_t{64} << 20U;   // of a sample, from one row to the next
 constexpr auto kClaimPoll = std::chrono::milliseconds(100);  // also how soon a cancel is seen
 
 class PlanReader final : public RowReader {
@@ -41,8 +42,7 @@ class PlanReader final : public RowReader {
         reader_(plan.list),
         further_(plan.further),
         preprocessor_(options.preprocess),
-        decode_(decode_options(options, hooks.cancel)),
-        sample_(options.preprocess.sample_spec().size_bytes()) {
+        decode_(decode_options(options, hooks.cancel)) {
     decode_.memory = &memory;
   }
 
@@ -71,14 +71,18 @@ class PlanReader final : public RowReader {
     if (options_.pages && input().page == Input::kNoPage) require_counted(file_);
     decode_.page = input().page_number();
     sample.warnings = preprocessor_.run_file(decoder_, file_, decode_, sample_);
-    sample.image = sample_;
+    const SampleSpec& made = preprocessor_.made();
+    sample.image = {sample_, made.height, made.width};
     sample.fields = {};
-    if (!plan_.further.empty()) sample.fields = further_.samples(decoder_, upright_size(), decode_);
+    if (!plan_.further.empty()) sample.fields = further_.samples(decoder_, upright_size(), made, decode_);
     sample.columns.assign(1, plan_.label_row(index_));
     for (const ColumnTable& column : plan_.columns) sample.columns.push_back(column.rows(index_));
   }
 
-  void release() noexcept override { fetched_ = {}; }
+  void release() noexcept override {
+    fetched_ = {};
+    if (sample_.capacity() > kKeptBytes) sample_ = {};
+  }
 
  private:
   const Input& input() const { return plan_.list.inputs[index_]; }

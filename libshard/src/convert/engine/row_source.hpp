@@ -33,9 +33,9 @@ struct ShardToFill {
 
 // What is stored of a row.
 struct RowSample {
-  std::span<const std::byte> image;
+  SampleValues image;
   std::vector<std::span<const std::byte>> columns;
-  std::span<const std::span<const std::byte>> fields;
+  std::span<const SampleValues> fields;
   image::WarningSet warnings;
 };
 

@@ -13,7 +13,8 @@
 namespace shard::convert {
 
 namespace {
-constexpr std::size_t kShardsInFlight = 2;              // one being filled, one being published
+constexpr std::size_t kShardsInFlight = 2;  // one being filled, one being published
+constexpr std::uint64_t kMostWaitingBytes = std::uint64_t{1} << 30U;
 constexpr auto kPoll = std::chrono::milliseconds(100);  // a waiting thread sees a cancel after at most this
 }  // namespace
 
@@ -42,7 +43,10 @@ bool Scheduler::stopped() const noexcept {
 bool Scheduler::wait_for_room() {
   std::unique_lock lock(mutex_);
   const auto room = [&] {
-    const bool near = active_.empty() || tickets_ - *active_.begin() < window_;
+    std::uint64_t waiting = 0;
+    for (const auto& job : open_) waiting += job->writer.waiting_bytes();
+    const bool near =
+        active_.empty() || (tickets_ - *active_.begin() < window_ && waiting < kMostWaitingBytes);
     return near && (filling_ != nullptr || open_.size() < kShardsInFlight);
   };
   while (!stopped() && !all_handed_out_ && !room()) may_take_.wait_for(lock, kPoll);

@@ -4,8 +4,8 @@
 //                                             `- last one -> publisher thread: publish, receipt
 //
 // Memory is bounded in two ways. While two shards are open, the next one is opened only after one was
-// published. And no worker runs more than `window` rows ahead of the slowest one, because frames of codecs
-// with variable size wait in memory until the frames before them are written.
+// published. And no worker runs more than `window` rows ahead of the slowest one, nor while 1 GiB of frames
+// waits in memory, as frames do until those before them are written.
 #pragma once
 
 #include <atomic>

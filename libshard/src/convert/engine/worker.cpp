@@ -93,8 +93,8 @@ class Worker {
   void count() {
     if (counters_ == nullptr) return;
     counters_->stored += 1;
-    counters_->bytes_stored += sample_.image.size();
-    for (const std::span<const std::byte> field : sample_.fields) counters_->bytes_stored += field.size();
+    counters_->bytes_stored += sample_.image.bytes.size();
+    for (const SampleValues& field : sample_.fields) counters_->bytes_stored += field.bytes.size();
     counters_->bytes_read += bytes_read_ - counted_bytes_;
     counted_bytes_ = bytes_read_;
   }

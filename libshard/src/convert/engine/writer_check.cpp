@@ -58,6 +58,12 @@ void Writer::Impl::check_columns_of(const WriterRow& row) const {
   }
 }
 
+image::Size Writer::Impl::size_of_image(const WriterRow& row, std::size_t field) const {
+  const SampleSpec& of = spec.fields[field].spec;
+  if (!of.is_free()) return {of.width, of.height};
+  return field < row.image_sizes.size() ? row.image_sizes[field] : image::Size{};
+}
+
 void Writer::Impl::check(const WriterRow& row) const {
   const auto refuse = [&](const std::string& why) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", quoted(row.key), why));
@@ -71,10 +77,21 @@ void Writer::Impl::check(const WriterRow& row) const {
   if (row.images.size() != spec.fields.size())
     refuse(fmt::format("{} further images, but the data set has {} such fields", row.images.size(),
                        spec.fields.size()));
-  for (std::size_t i = 0; i < row.images.size(); ++i)
-    if (row.images[i].size() != spec.fields[i].spec.size_bytes())
-      refuse(fmt::format("field {} has {} bytes, but {} has {}", quoted(spec.fields[i].name),
-                         row.images[i].size(), to_string(spec.fields[i]), spec.fields[i].spec.size_bytes()));
+  for (std::size_t i = 0; i < row.images.size(); ++i) {
+    SampleSpec of = spec.fields[i].spec;
+    if (of.is_free()) {
+      const image::Size size = size_of_image(row, i);
+      of = of.sized(size.height, size.width);
+      if (size == image::Size{})
+        refuse(fmt::format("field {} has samples of any size: give the rows and columns of this one",
+                           quoted(spec.fields[i].name)));
+      of.check();
+    }
+    if (row.images[i].size() != of.size_bytes())
+      refuse(fmt::format("field {} has {} bytes, but {} of {} rows and {} columns has {}",
+                         quoted(spec.fields[i].name), row.images[i].size(), to_string(spec.fields[i]),
+                         of.height, of.width, of.size_bytes()));
+  }
   if (options.tensor && (row.pixels || !row.file.empty() || row.image.size() != options.tensor->size_bytes()))
     refuse(fmt::format("the sample has {} bytes, but the samples are tensors of {}: {} [{}]",
                        row.image.size(), options.tensor->size_bytes(), to_string(options.tensor->dtype),

@@ -49,6 +49,8 @@ struct Writer::Impl final : RowSource {
   void require_own_process() const;
   void check(const WriterRow& row) const;
   void check_columns_of(const WriterRow& row) const;
+  // Of one of the further images, as it is stored.
+  image::Size size_of_image(const WriterRow& row, std::size_t field) const;
   std::uint64_t head_bytes_of(const WriterRow& row, const std::string& key) const;
 
   void start();

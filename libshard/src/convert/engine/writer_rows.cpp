@@ -60,8 +60,7 @@ class Writer::Impl::Reader final : public RowReader {
         options_(of.options),
         reader_(std::filesystem::path()),
         preprocessor_(options_.preprocess),
-        decode_(decode_options(options_, &of.stopping)),
-        sample_(options_.sample_spec().size_bytes()) {
+        decode_(decode_options(options_, &of.stopping)) {
     decode_.memory = &budget;
   }
 
@@ -79,16 +78,22 @@ class Writer::Impl::Reader final : public RowReader {
   }
 
   void decode(RowSample& sample) override {
-    sample.image = sample_;
     sample.warnings = {};
-    if (options_.tensor)
-      sample.image = file_;
-    else if (row_.pixels && row_.file.empty())
-      resize(*row_.pixels);
-    else
-      sample.warnings = preprocessor_.run_file(decoder_, file_, decode_, sample_);
+    if (options_.tensor) {
+      sample.image = {file_};
+    } else {
+      if (row_.pixels && row_.file.empty())
+        resize(*row_.pixels);
+      else
+        sample.warnings = preprocessor_.run_file(decoder_, file_, decode_, sample_);
+      sample.image = {sample_, preprocessor_.made().height, preprocessor_.made().width};
+    }
     sample.columns.assign(row_.columns.begin(), row_.columns.end());
-    fields_.assign(row_.images.begin(), row_.images.end());
+    fields_.clear();
+    for (std::size_t i = 0; i < row_.images.size(); ++i) {
+      const image::Size size = of_.size_of_image(row_, i);
+      fields_.emplace_back(row_.images[i], size.height, size.width);
+    }
     sample.fields = fields_;
   }
 
@@ -130,7 +135,7 @@ class Writer::Impl::Reader final : public RowReader {
   image::DecodeOptions decode_;
   std::vector<std::byte> sample_;
   std::vector<std::uint8_t> rgb_;
-  std::vector<std::span<const std::byte>> fields_;
+  std::vector<SampleValues> fields_;
 };
 
 std::unique_ptr<RowReader> Writer::Impl::reader(image::MemoryBudget& budget) {

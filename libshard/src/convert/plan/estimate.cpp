@@ -46,17 +46,21 @@ void count_classes(const Plan& plan, Estimate& estimate) {
   }
 }
 
-// The bytes of the frames of the further images that were read last.
+// The bytes of the frames of the further images that were read last. `made`: what is stored of the image. Adds
+// the bytes of the samples to `sample_bytes`.
 std::uint64_t encoded_further(const Plan& plan, FurtherReader& further, image::Decoder& decoder,
                               const image::DecodeOptions& decode, std::span<const std::byte> image,
-                              const Input& input) {
+                              const Input& input, const SampleSpec& made, std::uint64_t& sample_bytes) {
   if (plan.further.empty()) return 0;
   const image::WideInfo info = image::read_wide_info(image, decode.max_pixels, input.page_number());
-  const auto samples = further.samples(decoder, {info.width, info.height}, decode);
+  const auto samples = further.samples(decoder, {info.width, info.height}, made, decode);
   std::uint64_t bytes = 0;
   for (std::size_t f = 0; f < samples.size(); ++f) {
     const FieldSpec& spec = plan.further[f].spec;
-    bytes += Codec(spec.codec, spec.spec, spec.normalization).encode(samples[f]).size();
+    const SampleValues& of = samples[f];
+    const SampleSpec sized = spec.spec.is_free() ? spec.spec.sized(of.height, of.width) : spec.spec;
+    bytes += Codec(spec.codec, spec.spec, spec.normalization).encode(of.bytes, sized).size();
+    sample_bytes += of.bytes.size();
   }
   return bytes;
 }
@@ -89,7 +93,7 @@ Estimate estimate(const Options& given, const Hooks& hooks) {
   image::Preprocessor preprocessor(options.preprocess);
   image::DecodeOptions decode = decode_options(options, hooks.cancel);
   const SampleSpec spec = options.preprocess.sample_spec();
-  std::vector<std::byte> sample(spec.size_bytes());
+  std::vector<std::byte> sample;
   const Codec codec(options.codec, spec, options.preprocess.normalization);
   std::optional<Codec> packer;
   if (!options.preprocess.wide())
@@ -100,6 +104,7 @@ Estimate estimate(const Options& given, const Hooks& hooks) {
   std::uint64_t bytes = 0;
   std::uint64_t compressed = 0;
   std::uint64_t packed = 0;
+  std::uint64_t samples_bytes = 0;
   const std::uint64_t wanted = std::min<std::uint64_t>(kImages, result.inputs);
   for (std::uint64_t k = 0; k < wanted && seconds < kSeconds; ++k) {
     const std::uint64_t index = k * result.inputs / wanted;
@@ -112,9 +117,11 @@ Estimate estimate(const Options& given, const Hooks& hooks) {
       decode.page = input.page_number();
       if (options.pages && input.page == Input::kNoPage) require_counted(file);
       result.sampled_warnings.add(preprocessor.run_file(decoder, file, decode, sample));
-      compressed += codec.encode(sample).size();
-      compressed += encoded_further(plan, further, decoder, decode, file, input);
-      if (packer) packed += packer->encode(sample).size();
+      const SampleSpec& made = preprocessor.made();
+      compressed += codec.encode(sample, made).size();
+      samples_bytes += sample.size();
+      compressed += encoded_further(plan, further, decoder, decode, file, input, made, samples_bytes);
+      if (packer) packed += packer->encode(sample, made).size();
     } catch (const Error& error) {
       if (error.code() == ErrorCode::cancelled) throw;
       ++result.sampled_rejects;
@@ -128,6 +135,10 @@ Estimate estimate(const Options& given, const Hooks& hooks) {
   result.seconds = result.seconds_per_image * static_cast<double>(result.inputs) / options.threads();
   if (good > 0) result.mean_input_bytes = bytes / good;
   if (good > 0) result.mean_packed_bytes = packed / good;
+  if (good > 0 && spec.is_free()) {
+    result.sample_bytes = samples_bytes / good;
+    result.out_bytes = result.inputs * result.sample_bytes;
+  }
   if (good > 0)
     result.compressed_ratio =
         static_cast<double>(compressed) / static_cast<double>(good * result.sample_bytes);

@@ -141,6 +141,8 @@ void choose_spec(const image::PreprocessOptions& preprocess, const CodecSpec& co
   } catch (const Error& error) {
     refuse_field(from, error.what());
   }
+  if (mask && from.any_size && field.preprocess.free_size)
+    refuse_field(from, "masks of another size than their images cannot be stored with samples of any size");
   const SampleSpec spec = field.preprocess.sample_spec();
   field.spec = {from.name, from.role, spec, field.preprocess.normalization, codec_of(from, spec, codec)};
 }

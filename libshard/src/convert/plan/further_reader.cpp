@@ -94,8 +94,7 @@ FurtherReader::Field::Field(const FurtherField& field)
     : of(&field),
       reader(field.from.folder),
       preprocessor(field.preprocess),
-      known(known_values(field.from, field.spec.spec.dtype)),
-      sample(field.spec.spec.size_bytes()) {}
+      known(known_values(field.from, field.spec.spec.dtype)) {}
 
 FurtherReader::FurtherReader(const std::vector<FurtherField>& fields) {
   fields_.reserve(fields.size());
@@ -153,26 +152,29 @@ void FurtherReader::make_sample(Field& field, image::Decoder& decoder, image::Si
   field.preprocessor.run(mask.view(), field.sample);
 }
 
-std::span<const std::span<const std::byte>> FurtherReader::samples(image::Decoder& decoder,
-                                                                   image::Size upright,
-                                                                   const image::DecodeOptions& decode) {
+std::span<const SampleValues> FurtherReader::samples(image::Decoder& decoder, image::Size upright,
+                                                     const SampleSpec& image,
+                                                     const image::DecodeOptions& decode) {
   image::DecodeOptions options = decode;
   options.fast_min_short_side = 0;
   options.page = 0;
   options.depth = 0;  // it is said of the images
   samples_.clear();
   for (Field& field : fields_) {
+    SampleSpec made = field.of->spec.spec;
     if (field.of->paths[field.input].empty()) {
-      std::fill(field.sample.begin(), field.sample.end(), std::byte{0});
+      if (made.is_free()) made = made.sized(image.height, image.width);
+      field.sample.assign(static_cast<std::size_t>(made.size_bytes()), std::byte{0});
     } else {
       try {
         make_sample(field, decoder, upright, options);
+        made = field.preprocessor.made();
       } catch (const Error& error) {
         if (error.code() == ErrorCode::cancelled) throw;
         throw Error(ErrorCode::corrupt, about(*field.of, field.of->paths[field.input], reject_reason(error)));
       }
     }
-    samples_.emplace_back(field.sample);
+    samples_.emplace_back(field.sample, made.height, made.width);
   }
   return samples_;
 }

@@ -27,10 +27,10 @@ class FurtherReader {
   // Of the files read last.
   std::uint64_t bytes_read() const noexcept;
   // The samples of the files that were read last, in the order of the fields. Valid until the next call.
-  // `upright` is the size of the image, which a file must have too. Errors: corrupt, naming field, file,
-  // value and bound; cancelled.
-  std::span<const std::span<const std::byte>> samples(image::Decoder& decoder, image::Size upright,
-                                                      const image::DecodeOptions& decode);
+  // `upright` is the size of the image, which a file must have too, and `image` what is stored of it. Errors:
+  // corrupt, naming field, file, value and bound; cancelled.
+  std::span<const SampleValues> samples(image::Decoder& decoder, image::Size upright, const SampleSpec& image,
+                                        const image::DecodeOptions& decode);
 
  private:
   struct Field {
@@ -47,7 +47,7 @@ class FurtherReader {
                           const image::DecodeOptions& decode);
 
   std::vector<Field> fields_;
-  std::vector<std::span<const std::byte>> samples_;
+  std::vector<SampleValues> samples_;
 };
 
 }  // namespace shard::convert

@@ -52,6 +52,19 @@ void check_pairs(const std::vector<FurtherImages>& pairs) {
   }
 }
 
+// Of a sample of any size, before one is known: so many bytes are planned for each. It must not depend on the
+// images, because the plan does not.
+std::uint64_t guessed_bytes(const image::PreprocessOptions& preprocess) {
+  constexpr std::uint64_t kPixels = 640 * 480;
+  const image::FreeSize& free = *preprocess.free_size;
+  std::uint64_t pixels = kPixels;
+  if (free.bound == image::FreeSize::Bound::area) pixels = free.most;
+  if (free.bound == image::FreeSize::Bound::longest) pixels = free.most * free.most * 3 / 4;
+  if (free.bound == image::FreeSize::Bound::shortest) pixels = free.most * free.most * 4 / 3;
+  const std::uint64_t a_pixel = preprocess.sample_spec().channels * size_bytes(preprocess.dtype);
+  return std::max<std::uint64_t>(1, pixels) * a_pixel;
+}
+
 }  // namespace
 
 void Options::check() const {
@@ -79,6 +92,10 @@ void Options::check() const {
   if (depth != 0 && (preprocess.wide() || keep_channels))
     throw Error(ErrorCode::invalid_argument,
                 "`depth` together with `channels` or `dtype` u16: these keep the numbers that images have");
+  if (fast_decode && preprocess.free_size)
+    throw Error(
+        ErrorCode::invalid_argument,
+        "`fast_decode` decodes at a size near that of all samples, and samples of any size have none");
   if (samples_per_shard == 0 && shard_size_bytes < preprocess.sample_spec().size_bytes())
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("`shard_size_bytes` {} is less than one sample of {} bytes: give a larger size",
@@ -134,6 +151,7 @@ std::uint64_t Options::per_shard() const { return per_shard(preprocess.sample_sp
 
 std::uint64_t Options::per_shard(std::uint64_t sample_bytes) const {
   if (samples_per_shard != 0) return samples_per_shard;
+  if (sample_bytes == 0) sample_bytes = guessed_bytes(preprocess);
   return std::clamp<std::uint64_t>(shard_size_bytes / sample_bytes, 1, kMostPerShard);
 }
 

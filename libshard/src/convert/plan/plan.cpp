@@ -249,9 +249,9 @@ void choose_samples(const Options& options, FurtherFolders& further, Plan& plan)
   plan.per_shard = chosen.per_shard();
   plan.further = further.fields(plan.list, plan.preprocess);
   if (!plan.further.empty()) plan.provenance["further_images"] = record_of_further(plan.further);
-  check_fields(plan.field_specs(), plan.column_specs());
   plan.further_counts = further.counts();
   const DatasetSpec spec = spec_of(chosen, plan);
+  check_fields(spec);
   check_header_bytes(ShardWriterOptions(spec));
   plan.per_shard = fitting_per_shard(options, plan, spec);
 }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 #include <utility>
@@ -32,6 +33,37 @@ std::optional<image::Size> parse_size_text(std::string_view text) {
   return size;
 }
 
+constexpr std::array<std::pair<image::FreeSize::Bound, std::string_view>, 4> kBounds{
+    {{image::FreeSize::Bound::none, "original"},
+     {image::FreeSize::Bound::longest, "longest"},
+     {image::FreeSize::Bound::shortest, "shortest"},
+     {image::FreeSize::Bound::area, "area"}}};
+
+// "original", "longest 1024", "shortest 512" or "area 1000000".
+std::string text_of(const image::FreeSize& free) {
+  const std::string name(kBounds.at(static_cast<std::size_t>(free.bound)).second);
+  return free.bound == image::FreeSize::Bound::none ? name : fmt::format("{} {}", name, free.most);
+}
+
+template <class Number>
+bool parse_number(std::string_view text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+// The inverse of text_of(). Nothing: it is none.
+std::optional<image::FreeSize> parse_free_size(std::string_view text) {
+  const std::string_view name = text.substr(0, text.find(' '));
+  for (const auto& [bound, its_name] : kBounds) {
+    if (name != its_name) continue;
+    image::FreeSize free{bound, 0, 1};
+    if (bound == image::FreeSize::Bound::none) return text == name ? std::optional(free) : std::nullopt;
+    if (text.size() > name.size() && parse_number(text.substr(name.size() + 1), free.most)) return free;
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 const std::string& require(const Provenance& provenance, const char* key) {
   auto it = provenance.find(key);
   if (it == provenance.end())
@@ -55,9 +87,15 @@ Provenance provenance_of(const Options& options) {
   provenance["decoder"] = image::decoder_versions();
   provenance["fast_decode"] = options.fast_decode ? "on" : "off";
   provenance["orientation"] = "exif";
-  provenance["resize"] =
-      p.squash ? "squash " + size_text(*p.squash) : fmt::format("short {}", p.resize_short);
-  provenance["crop"] = p.crop ? "center " + size_text(*p.crop) : "none";
+  if (p.free_size) {
+    provenance["resize"] = text_of(*p.free_size);
+    provenance["crop"] =
+        p.free_size->multiple == 1 ? "none" : fmt::format("multiple {}", p.free_size->multiple);
+  } else {
+    provenance["resize"] =
+        p.squash ? "squash " + size_text(*p.squash) : fmt::format("short {}", p.resize_short);
+    provenance["crop"] = p.crop ? "center " + size_text(*p.crop) : "none";
+  }
   provenance["filter"] = std::string(image::to_string(p.filter));
   if (p.wide()) provenance["channels"] = fmt::to_string(options.preprocess.sample_spec().channels);
   // Of RGB, "each" stands in data sets whose pages are all the first one.
@@ -128,6 +166,7 @@ std::string fingerprint_with_codec(const DatasetInfo& info, const CodecSpec& cod
   std::uint64_t fullest = 1;
   for (const ShardSummary& shard : info.shards) fullest = std::max(fullest, shard.samples);
   for (const std::uint64_t shard_bytes : {Options{}.shard_size_bytes, kFormerDefault}) {
+    if (info.spec.is_free()) break;  // these always record it
     const std::uint64_t by_default = std::max<std::uint64_t>(1, shard_bytes / info.spec.size_bytes());
     if (fingerprint_of(info, by_default) == info.fingerprint) return fingerprint_of(other, by_default);
   }
@@ -148,10 +187,17 @@ image::PreprocessOptions preprocess_options_from(const DatasetInfo& info) {
     auto [last, error] = std::from_chars(resize.data() + 6, end, p.resize_short);
     if (error != std::errc{} || last != end) unknown("resize", resize);
   } else {
-    unknown("resize", resize);
+    p.free_size = parse_free_size(resize);
+    if (!p.free_size) unknown("resize", resize);
   }
   const std::string& crop = require(info.provenance, "crop");
-  if (crop == "none") {
+  if (p.free_size) {
+    constexpr std::string_view kMultiple = "multiple ";
+    const std::string_view text = crop;
+    if (crop != "none" &&
+        (!text.starts_with(kMultiple) || !parse_number(text.substr(kMultiple.size()), p.free_size->multiple)))
+      unknown("crop", crop);
+  } else if (crop == "none") {
     p.crop.reset();
   } else {
     p.crop = crop.starts_with("center ") ? parse_size_text(std::string_view(crop).substr(7)) : std::nullopt;

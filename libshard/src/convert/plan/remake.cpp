@@ -99,7 +99,7 @@ struct Remake::Worker::Impl {
   image::Decoder decoder{};
   image::Preprocessor preprocessor;
   image::DecodeOptions decode;
-  std::span<const std::span<const std::byte>> fields{};
+  std::span<const SampleValues> fields{};
 };
 
 Remake::Worker::Worker(const Remake& remake) : impl_(std::make_unique<Impl>(*remake.impl_)) {}
@@ -107,7 +107,7 @@ Remake::Worker::Worker(Worker&&) noexcept = default;
 Remake::Worker::~Worker() = default;
 
 std::optional<std::string> Remake::Worker::make(std::uint64_t index, const std::string& key,
-                                                std::span<std::byte> sample) {
+                                                std::vector<std::byte>& sample) {
   Impl& own = *impl_;
   std::span<const std::byte> file;
   try {
@@ -122,13 +122,14 @@ std::optional<std::string> Remake::Worker::make(std::uint64_t index, const std::
     if (own.shared.fields.empty()) return std::nullopt;
     own.further.read(index, 0);
     const image::WideInfo info = image::read_wide_info(file, own.decode.max_pixels, own.decode.page);
-    own.fields = own.further.samples(own.decoder, {info.width, info.height}, own.decode);
+    own.fields = own.further.samples(own.decoder, {info.width, info.height}, made(), own.decode);
   } catch (const Error& error) {
     return reject_reason(error);
   }
   return std::nullopt;
 }
 
-std::span<const std::span<const std::byte>> Remake::Worker::fields() const noexcept { return impl_->fields; }
+const SampleSpec& Remake::Worker::made() const noexcept { return impl_->preprocessor.made(); }
+std::span<const SampleValues> Remake::Worker::fields() const noexcept { return impl_->fields; }
 
 }  // namespace shard::convert

@@ -26,6 +26,7 @@ image::Size wanted_size(const image::PreprocessOptions& preprocess) {
 
 SmallImages look_for_small_images(const Plan& plan, const Options& options) {
   SmallImages found;
+  if (plan.preprocess.free_size) return found;  // none is enlarged
   const auto& inputs = plan.list.inputs;
   const image::Size wanted = wanted_size(plan.preprocess);
   const Stopwatch watch;

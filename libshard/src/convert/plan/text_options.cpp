@@ -98,6 +98,19 @@ static const TextOption kOptions[] = {
     {"squash", "--squash", "Pixels", "WxH", "", R"(
       Resize to exactly this size, and ignore the aspect ratio. Nothing is cropped unless --crop is given)",
      false, set_squash},
+    {"size", "--size", "Pixels", "original|N", "", R"(
+      original: each sample keeps the size of its image (docs/sizes.md), and --preset is train if it is not given. N: the same as
+      --resize N --crop N)",
+     false, set_size},
+    {"longest", "--longest", "Pixels", "N", "", R"(
+      As --size original, but images whose long side is longer than N are made smaller. No image is made larger)",
+     false, set_longest},
+    {"shortest", "--shortest", "Pixels", "N", "", "The same for the short side", false, set_shortest},
+    {"area", "--area", "Pixels", "N|WxH", "", "The same for the number of pixels: 1M, 512x512", false,
+     set_area},
+    {"multiple", "--multiple", "Pixels", "N", "1", R"(
+      With --size original, --longest, --shortest or --area: both sides become multiples of N, by a centre crop)",
+     false, set_multiple},
     {"filter", "--filter", "Pixels", "NAME", "bilinear",
      "bilinear, bicubic, lanczos, box or nearest, with Pillow's results", false, set_filter},
     {"fast_decode", "--fast-decode", "Pixels", "", "", R"(
@@ -162,6 +175,11 @@ const TextOption& option_of(std::string_view name) {
   return *found;
 }
 
+bool gives_free_size(const TextOptions& text) {
+  return text.has("longest") || text.has("shortest") || text.has("area") ||
+         (text.has("size") && text.values("size").front() == "original");
+}
+
 // What depends on several options.
 void check_together(const TextOptions& text) {
   const auto exclude = [&](std::string_view one, std::string_view other, std::string_view why) {
@@ -171,6 +189,17 @@ void check_together(const TextOptions& text) {
   };
   exclude("squash", "resize", "squash sets both sides");
   exclude("samples_per_shard", "shard_size_bytes", "each says how many samples a shard has");
+  constexpr std::string_view kSizes[] = {"size", "longest", "shortest", "area"};
+  for (std::size_t i = 0; i < std::size(kSizes); ++i) {
+    for (const std::string_view other : {"resize", "crop", "squash"})
+      exclude(kSizes[i], other, "each says how large the samples are");
+    for (std::size_t k = i + 1; k < std::size(kSizes); ++k)
+      exclude(kSizes[i], kSizes[k], "each says how large the samples are");
+  }
+  if (text.has("multiple") && !gives_free_size(text))
+    throw Error(
+        ErrorCode::invalid_argument,
+        "`multiple` is for samples of any size: give `size` original, `longest`, `shortest` or `area` too");
 }
 
 }  // namespace
@@ -197,7 +226,8 @@ const std::vector<std::string>& TextOptions::values(std::string_view name) const
 
 void apply(const TextOptions& text, Options& options) {
   check_together(text);
-  setters::set_preset(options, "preset", text.has("preset") ? text.values("preset").front() : "eval");
+  const std::string by_default = gives_free_size(text) ? "train" : "eval";
+  setters::set_preset(options, "preset", text.has("preset") ? text.values("preset").front() : by_default);
   for (const TextOption& option : setters::kOptions)
     if (option.name != "preset")
       for (const std::string& value : text.values(option.name)) option.set(options, option.name, value);

@@ -33,6 +33,36 @@ image::Size parse_extent(std::string_view name, const std::string& text) {
   return {parse_side(name, text.substr(0, x)), parse_side(name, text.substr(x + 1))};
 }
 
+// Pixels of an image: "1M" (1,000,000), "262144" or "512x512".
+std::uint64_t parse_area(std::string_view name, const std::string& text) {
+  if (text.find('x') != std::string::npos) {
+    const image::Size size = parse_extent(name, text);
+    return std::uint64_t{size.width} * size.height;
+  }
+  std::uint64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [last, error] = std::from_chars(text.data(), end, value);
+  const std::string_view unit(last, static_cast<std::size_t>(end - last));
+  const std::uint64_t scale = unit.empty()                 ? 1
+                              : unit == "k" || unit == "K" ? 1000
+                              : unit == "M"                ? 1'000'000
+                                                           : 0;
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 32U;
+  if (error != std::errc{} || scale == 0 || value < 1 || value > kMost / scale)
+    refuse(name, text, "expected a number of pixels up to 4294967296, such as 1M, 262144 or 512x512");
+  return value * scale;
+}
+
+image::FreeSize& free_size_of(Options& options) {
+  std::optional<image::FreeSize>& free = options.preprocess.free_size;
+  return free ? *free : free.emplace();
+}
+
+void bound_sizes(Options& options, image::FreeSize::Bound bound, std::uint64_t most) {
+  free_size_of(options).bound = bound;
+  free_size_of(options).most = most;
+}
+
 std::vector<float> parse_channels(std::string_view name, const std::string& text) {
   std::vector<float> values;
   const char* at = text.data();
@@ -174,6 +204,29 @@ void set_crop(Options& options, std::string_view name, const std::string& value)
 }
 void set_squash(Options& options, std::string_view name, const std::string& value) {
   options.preprocess.squash = parse_extent(name, value);
+}
+void set_size(Options& options, std::string_view name, const std::string& value) {
+  image::PreprocessOptions& p = options.preprocess;
+  if (value == "original") {
+    free_size_of(options);
+    return;
+  }
+  if (value.empty() || value.find_first_not_of("0123456789") != std::string::npos)
+    refuse(name, value, "expected original, or a size of 1 to 65535");
+  p.resize_short = parse_side(name, value);
+  p.crop = image::Size{p.resize_short, p.resize_short};
+}
+void set_longest(Options& options, std::string_view name, const std::string& value) {
+  bound_sizes(options, image::FreeSize::Bound::longest, parse_side(name, value));
+}
+void set_shortest(Options& options, std::string_view name, const std::string& value) {
+  bound_sizes(options, image::FreeSize::Bound::shortest, parse_side(name, value));
+}
+void set_area(Options& options, std::string_view name, const std::string& value) {
+  bound_sizes(options, image::FreeSize::Bound::area, parse_area(name, value));
+}
+void set_multiple(Options& options, std::string_view name, const std::string& value) {
+  free_size_of(options).multiple = static_cast<std::uint32_t>(parse_whole(name, value, 1, 4096));
 }
 void set_filter(Options& options, std::string_view name, const std::string& value) {
   options.preprocess.filter = known(name, value, image::filter_from_string(value),

@@ -54,6 +54,11 @@ void set_preset(Options& options, std::string_view name, const std::string& valu
 void set_resize(Options& options, std::string_view name, const std::string& value);
 void set_crop(Options& options, std::string_view name, const std::string& value);
 void set_squash(Options& options, std::string_view name, const std::string& value);
+void set_size(Options& options, std::string_view name, const std::string& value);
+void set_longest(Options& options, std::string_view name, const std::string& value);
+void set_shortest(Options& options, std::string_view name, const std::string& value);
+void set_area(Options& options, std::string_view name, const std::string& value);
+void set_multiple(Options& options, std::string_view name, const std::string& value);
 void set_filter(Options& options, std::string_view name, const std::string& value);
 void set_dtype(Options& options, std::string_view name, const std::string& value);
 void set_channels(Options& options, std::string_view name, const std::string& value);

@@ -205,9 +205,10 @@ std::vector<std::uint64_t> shards_of(const Plan& plan, const Options& options) {
 
 void require_space(const Plan& plan, const Options& options, const std::vector<std::uint64_t>& todo,
                    bool shards_leave) {
-  std::uint64_t sample_bytes = options.codec.framed() ? 0 : options.preprocess.sample_spec().size_bytes();
+  const SampleSpec spec = options.preprocess.sample_spec();
+  std::uint64_t sample_bytes = options.codec.framed(spec) ? 0 : spec.size_bytes();
   for (const FurtherField& field : plan.further)
-    if (!field.spec.codec.framed()) sample_bytes += field.spec.spec.size_bytes();
+    if (!field.spec.codec.framed(field.spec.spec)) sample_bytes += field.spec.spec.size_bytes();
   if (sample_bytes == 0) return;  // sizes are not known yet; writing may still fail
   std::uint64_t samples = 0;
   const std::size_t counted = shards_leave ? std::min(todo.size(), kShardsHere) : todo.size();

@@ -194,6 +194,8 @@ std::string serialize_receipt(const Receipt& receipt, const PlanRecord& plan, st
             {"head_digest", to_hex(receipt.shard.head_digest)},
             {"rejects", std::move(rejects)},
             {"inputs", receipt.inputs}};
+  for (const LargestSample& of : receipt.shard.largest)
+    json["largest"].push_back({of.height, of.width, of.sample_bytes, of.frame_bytes});
   for (std::size_t i = 0; i < image::kWarnings; ++i)
     if (receipt.warnings.images[i] > 0)
       json["warnings"][std::string(to_string(static_cast<image::Warning>(i)))] = receipt.warnings.images[i];
@@ -218,6 +220,9 @@ Receipt parse_receipt(const std::string& json, const PlanRecord& plan, std::uint
     const auto digest = from_hex(j.at("head_digest").get_ref<const std::string&>());
     if (!digest) throw Error(ErrorCode::corrupt, "a shard's receipt has no digest");
     receipt.shard.head_digest = *digest;
+    for (const Json& of : j.value("largest", Json::array()))
+      receipt.shard.largest.push_back({of.at(0).get<std::uint32_t>(), of.at(1).get<std::uint32_t>(),
+                                       of.at(2).get<std::uint64_t>(), of.at(3).get<std::uint64_t>()});
     const Json warnings = j.value("warnings", Json::object());
     for (std::size_t i = 0; i < image::kWarnings; ++i)
       receipt.warnings.images[i] =

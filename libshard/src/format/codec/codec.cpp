@@ -7,35 +7,40 @@
 #include "shard/error.hpp"
 
 namespace shard {
-namespace {
-
-void check_sample_size(std::size_t size, std::uint64_t sample_bytes) {
-  if (size != sample_bytes)
-    throw Error(ErrorCode::invalid_argument, fmt::format("{} bytes: a sample has {}", size, sample_bytes));
-}
-
-}  // namespace
 
 Codec::Codec(const CodecSpec& codec_spec, const SampleSpec& spec, const Normalization& normalization) {
   spec.check();
   check_normalization(normalization, spec);
   check_codec(codec_spec, spec);
   const CodecRow& row = codec_row(codec_spec.kind);
-  sample_bytes_ = spec.size_bytes();
+  spec_ = spec;
   frame_alignment_ = row.frame_alignment;
   coder_ = row.make(codec_spec, spec, normalization);
 }
 
-std::vector<std::byte> Codec::encode(std::span<const std::byte> sample) const {
-  check_sample_size(sample.size(), sample_bytes_);
-  return coder_->encode(sample);
+void Codec::check_sample(std::size_t size, const SampleSpec& of) const {
+  if (spec_.is_free()) of.check();
+  if (of.is_free() || (spec_.is_free() ? spec_.sized(of.height, of.width) : spec_) != of)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a sample of {} rows and {} columns: the codec is for {} rows and {} columns",
+                            of.height, of.width, spec_.height, spec_.width));
+  if (size != of.size_bytes())
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} bytes: a sample has {}", size, of.size_bytes()));
 }
 
-void Codec::decode(std::span<const std::byte> frame, std::span<std::byte> sample) const {
-  check_sample_size(sample.size(), sample_bytes_);
-  coder_->decode(frame, sample);
+std::vector<std::byte> Codec::encode(std::span<const std::byte> sample, const SampleSpec& of) const {
+  check_sample(sample.size(), of);
+  return coder_->encode(of, sample);
 }
 
-std::uint64_t Codec::least_frame_bytes() const noexcept { return coder_->least_frame_bytes(); }
+void Codec::decode(std::span<const std::byte> frame, std::span<std::byte> sample,
+                   const SampleSpec& of) const {
+  check_sample(sample.size(), of);
+  coder_->decode(of, frame, sample);
+}
+
+std::uint64_t Codec::least_frame_bytes(const SampleSpec& of) const noexcept {
+  return coder_->least_frame_bytes(of);
+}
 
 }  // namespace shard

@@ -11,28 +11,24 @@ namespace {
 
 class RawCoder final : public Coder {
  public:
-  explicit RawCoder(std::uint64_t sample_bytes) : sample_bytes_(sample_bytes) {}
-
-  std::vector<std::byte> encode(std::span<const std::byte> sample) const override {
+  std::vector<std::byte> encode(const SampleSpec& /*of*/, std::span<const std::byte> sample) const override {
     return {sample.begin(), sample.end()};
   }
-  void decode(std::span<const std::byte> frame, std::span<std::byte> sample) const override {
+  void decode(const SampleSpec& /*of*/, std::span<const std::byte> frame,
+              std::span<std::byte> sample) const override {
     if (frame.size() != sample.size())
       throw Error(ErrorCode::corrupt, fmt::format("a frame of {} bytes, but a sample without codec has {}",
                                                   frame.size(), sample.size()));
     std::copy(frame.begin(), frame.end(), sample.begin());
   }
-  std::uint64_t least_frame_bytes() const noexcept override { return sample_bytes_; }
-
- private:
-  std::uint64_t sample_bytes_;
+  std::uint64_t least_frame_bytes(const SampleSpec& of) const noexcept override { return of.size_bytes(); }
 };
 
 }  // namespace
 
-std::shared_ptr<const Coder> make_raw_coder(const CodecSpec& /*codec*/, const SampleSpec& spec,
+std::shared_ptr<const Coder> make_raw_coder(const CodecSpec& /*codec*/, const SampleSpec& /*spec*/,
                                             const Normalization& /*normalization*/) {
-  return std::make_shared<RawCoder>(spec.size_bytes());
+  return std::make_shared<RawCoder>();
 }
 
 }  // namespace shard

@@ -11,28 +11,32 @@ namespace {
 
 class PackedCoder final : public Coder {
  public:
-  PackedCoder(const SampleSpec& spec, const Normalization& normalization)
-      : shape_{spec.channels, spec.height, spec.width}, layout_(spec.layout) {
+  PackedCoder(const SampleSpec& spec, const Normalization& normalization) {
     if (spec.dtype != DType::u8) floats_.emplace(spec, normalization);
   }
 
-  std::vector<std::byte> encode(std::span<const std::byte> sample) const override {
-    if (!floats_) return packed::encode(kernels_, shape_, layout_, sample);
-    ScratchBytes bytes(shape_.pixels_bytes());
+  std::vector<std::byte> encode(const SampleSpec& of, std::span<const std::byte> sample) const override {
+    const packed::Shape shape = shape_of(of);
+    if (!floats_) return packed::encode(kernels_, shape, of.layout, sample);
+    ScratchBytes bytes(shape.pixels_bytes());
     floats_->reduce(sample, bytes.values());
-    return packed::encode(kernels_, shape_, layout_, std::as_bytes(bytes.values()));
+    return packed::encode(kernels_, shape, of.layout, std::as_bytes(bytes.values()));
   }
-  void decode(std::span<const std::byte> frame, std::span<std::byte> sample) const override {
-    if (!floats_) return packed::decode(kernels_, shape_, layout_, frame, sample);
-    ScratchBytes bytes(shape_.pixels_bytes());
-    packed::decode(kernels_, shape_, layout_, frame, std::as_writable_bytes(bytes.values()));
+  void decode(const SampleSpec& of, std::span<const std::byte> frame,
+              std::span<std::byte> sample) const override {
+    const packed::Shape shape = shape_of(of);
+    if (!floats_) return packed::decode(kernels_, shape, of.layout, frame, sample);
+    ScratchBytes bytes(shape.pixels_bytes());
+    packed::decode(kernels_, shape, of.layout, frame, std::as_writable_bytes(bytes.values()));
     floats_->expand(bytes.values(), sample);
   }
-  std::uint64_t least_frame_bytes() const noexcept override { return packed::least_frame_bytes(shape_); }
+  std::uint64_t least_frame_bytes(const SampleSpec& of) const noexcept override {
+    return packed::least_frame_bytes(shape_of(of));
+  }
 
  private:
-  packed::Shape shape_;
-  Layout layout_;
+  static packed::Shape shape_of(const SampleSpec& of) noexcept { return {of.channels, of.height, of.width}; }
+
   packed::Kernels kernels_ = packed::best_kernels();
   std::optional<PackedValues> floats_;
 };

@@ -54,7 +54,7 @@ const CodecRow& codec_row(CodecSpec::Kind kind) {
               fmt::format("codec number {} is not known: use {}", static_cast<int>(kind), known_codecs()));
 }
 
-bool CodecSpec::framed() const { return codec_row(kind).framed; }
+bool CodecSpec::framed(const SampleSpec& spec) const { return codec_row(kind).framed || spec.is_free(); }
 bool CodecSpec::can_hold(const SampleSpec& spec) const { return codec_row(kind).can_hold(spec); }
 
 std::string to_string(const CodecSpec& codec) {

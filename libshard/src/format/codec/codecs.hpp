@@ -14,8 +14,9 @@
 
 namespace shard {
 
-// Encodes and decodes samples of one SampleSpec, as Codec says, which has checked their size. Immutable and
-// thread safe.
+// Encodes and decodes samples, as Codec says, which has checked their size. `of`: the spec of the sample, which
+// is the one that the coder was made for, with the sample's own rows and columns if that is free. Immutable
+// and thread safe.
 class Coder {
  public:
   Coder() = default;
@@ -23,9 +24,10 @@ class Coder {
   Coder& operator=(const Coder&) = delete;
   virtual ~Coder() = default;
 
-  virtual std::vector<std::byte> encode(std::span<const std::byte> sample) const = 0;
-  virtual void decode(std::span<const std::byte> frame, std::span<std::byte> sample) const = 0;
-  virtual std::uint64_t least_frame_bytes() const noexcept = 0;
+  virtual std::vector<std::byte> encode(const SampleSpec& of, std::span<const std::byte> sample) const = 0;
+  virtual void decode(const SampleSpec& of, std::span<const std::byte> frame,
+                      std::span<std::byte> sample) const = 0;
+  virtual std::uint64_t least_frame_bytes(const SampleSpec& of) const noexcept = 0;
 };
 
 using MakeCoder = std::shared_ptr<const Coder>(const CodecSpec& codec, const SampleSpec& spec,
@@ -35,7 +37,7 @@ struct CodecRow {
   CodecSpec::Kind kind;
   std::string_view name;
   int last_level;  // levels from 1 on, as in "zstd:3"; 0: it has none
-  bool framed;     // CodecSpec::framed()
+  bool framed;     // also samples of one size
   std::uint64_t frame_alignment;
   bool (*can_hold)(const SampleSpec& spec) noexcept;
   const char* held;  // the samples that it can hold, for messages

@@ -19,9 +19,8 @@ void for_each_interleaved(std::size_t elements, const Body& body) {
 // Calls body(element, channel) in the order in which the elements are stored. The number of channels is known
 // to the compiler, which is worth a factor of two.
 template <class Body>
-void for_each_element(const SampleSpec& spec, const Body& body) {
-  const std::size_t pixels = std::size_t{spec.height} * spec.width;
-  const std::size_t elements = pixels * spec.channels;
+void for_each_element(const SampleSpec& spec, std::size_t elements, const Body& body) {
+  const std::size_t pixels = elements / spec.channels;
   if (spec.layout == Layout::nchw) {
     for (std::size_t channel = 0; channel < spec.channels; ++channel)
       for (std::size_t i = 0; i < pixels; ++i) body(channel * pixels + i, channel);
@@ -64,7 +63,7 @@ void PackedValues::find_lowest() const {
 bool PackedValues::reduce_by_guess(std::span<const std::byte> sample, std::span<std::uint8_t> bytes) const {
   if (!distinct_) return false;
   std::uint32_t wrong = 0;
-  for_each_element(spec_, [&](std::size_t element, std::size_t channel) {
+  for_each_element(spec_, bytes.size(), [&](std::size_t element, std::size_t channel) {
     std::uint32_t bits = 0;
     std::memcpy(&bits, sample.data() + element * sizeof bits, sizeof bits);
     const int byte = guess(table_, bits, channel);
@@ -80,14 +79,14 @@ void PackedValues::expand_as(std::span<const std::uint8_t> bytes, std::span<std:
   for (std::size_t channel = 0; channel < spec_.channels; ++channel)
     for (std::size_t byte = 0; byte < 256; ++byte)
       table[channel][byte] = static_cast<Bits>(table_.bits[channel][byte]);
-  for_each_element(spec_, [&](std::size_t element, std::size_t channel) {
+  for_each_element(spec_, bytes.size(), [&](std::size_t element, std::size_t channel) {
     std::memcpy(sample.data() + element * sizeof(Bits), &table[channel][bytes[element]], sizeof(Bits));
   });
 }
 
 template <class Bits>
 void PackedValues::reduce_as(std::span<const std::byte> sample, std::span<std::uint8_t> bytes) const {
-  for_each_element(spec_, [&](std::size_t element, std::size_t channel) {
+  for_each_element(spec_, bytes.size(), [&](std::size_t element, std::size_t channel) {
     Bits bits{};
     std::memcpy(&bits, sample.data() + element * sizeof(Bits), sizeof(Bits));
     const int byte = byte_of(bits, channel);

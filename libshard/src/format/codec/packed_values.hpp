@@ -16,9 +16,10 @@ namespace shard {
 // The values are those of ValueTable. Const members may be called from several threads at once.
 class PackedValues {
  public:
+  // Rows and columns of the spec do not count.
   PackedValues(const SampleSpec& spec, const Normalization& normalization);
 
-  // spec.elements() bytes in the sample's order -> the sample.
+  // The bytes of a sample of any size, in its order -> the sample.
   void expand(std::span<const std::uint8_t> bytes, std::span<std::byte> sample) const;
   // The inverse. If two bytes become the same value, the result is the lower one. Throws invalid_argument if
   // a value is not a normalised byte value.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/digest/checksum.hpp"
 #include "base/text/json.hpp"
@@ -21,7 +22,7 @@
 
 namespace shard {
 
-// Values are at most four levels deep. Each belongs to the top-level member `section_` and, below it, to the
+// Values are at most five levels deep. Each belongs to the top-level member `section_` and, below it, to the
 // member `field_` of an object. Unknown members at the top level are skipped with all their content, so that
 // later versions may add members. Nothing else may be unknown. parse_dataset() checks rules about several
 // members. The counts of entries are bounded, so that the result takes no more memory than the text and 64
@@ -76,6 +77,9 @@ class DatasetBuilder final : public JsonHandler {
     if (is_float_list()) return take_float(fmt::to_string(value));
     if (std::uint64_t* const place = number_place()) {
       *place = value;
+    } else if (in_largest()) {
+      if (largest_.size() == 4) corrupt("an entry of largest has more than four numbers");
+      largest_.push_back(value);
     } else if ((section_ == "shape" && depth_ == 2) || in_field_list("shape")) {
       std::vector<std::uint64_t>& axes = section_ == "shape" ? shape : fields.back().shape;
       if (axes.size() == kMaxTensorAxes) corrupt("shape has more than four axes");
@@ -181,6 +185,7 @@ class DatasetBuilder final : public JsonHandler {
 
   void end_object() override {
     std::size_t expected = section_ == "fields" ? 8 : 4;
+    if (section_ == "shards" && fields_.contains("largest")) expected = 5;
     if (section_ == "tables" || (section_ == "columns" && !fields_.contains("kind"))) expected = 3;
     if (!skipped() && depth_ == 3 && fields_.size() != expected) {
       corrupt(fmt::format("an entry of {} has {} members: it must have {}", quoted_excerpt(section_),
@@ -197,10 +202,25 @@ class DatasetBuilder final : public JsonHandler {
     const bool list =
         depth_ == 2 && std::find(std::begin(kLists), std::end(kLists), section_) != std::end(kLists);
     const bool in_field = in_field_list("shape") || in_field_list("mean") || in_field_list("std");
-    if (!list && !in_row_shape() && !in_field) misfit("an array");
+    const bool of_largest = depth_ == 4 && section_ == "shards" && field_ == "largest";
+    if (!list && !in_row_shape() && !in_field && !of_largest && !in_largest()) misfit("an array");
+    if (in_largest()) largest_.clear();
   }
 
-  void end_array() override { --depth_; }
+  void end_array() override {
+    if (in_largest()) {
+      std::vector<LargestSample>& all = info.shards.back().largest;
+      bound("image fields", all.size(), kMaxFields + 1);
+      if (largest_.size() != 4 || std::max(largest_[0], largest_[1]) > kMaxSide)
+        corrupt(fmt::format(
+            "an entry of largest is [{}]: it must be rows and columns up to {}, bytes of a sample "
+            "and bytes of a frame",
+            fmt::join(largest_, ", "), kMaxSide));
+      all.push_back({static_cast<std::uint32_t>(largest_[0]), static_cast<std::uint32_t>(largest_[1]),
+                     largest_[2], largest_[3]});
+    }
+    --depth_;
+  }
 
  private:
   static constexpr std::size_t kMaxDepth = 16;
@@ -221,6 +241,7 @@ class DatasetBuilder final : public JsonHandler {
   bool in_field_list(std::string_view name) const {
     return depth_ == 4 && section_ == "fields" && field_ == name;
   }
+  bool in_largest() const { return depth_ == 5 && section_ == "shards" && field_ == "largest" && !skipped(); }
   bool in_row_shape() const { return depth_ == 4 && section_ == "columns" && field_ == "row_shape"; }
 
   void misfit(std::string_view found) const {
@@ -300,7 +321,8 @@ class DatasetBuilder final : public JsonHandler {
   bool in_member_ = false;  // of the document
   bool known_ = false;      // that one
   std::string section_, field_;
-  std::set<std::string> fields_;  // of the entry that is being read
+  std::vector<std::uint64_t> largest_;  // the entry that is being read
+  std::set<std::string> fields_;        // of the entry that is being read
 };
 
 }  // namespace shard

@@ -47,9 +47,16 @@ void check_unique(const std::vector<ShardSummary>& shards) {
   if (twice != order.end()) corrupt(fmt::format("shard file {} occurs twice", quoted_excerpt(file(*twice))));
 }
 
+std::size_t count_free(const DatasetSpec& spec) {
+  const auto further = std::count_if(spec.fields.begin(), spec.fields.end(),
+                                     [](const FieldSpec& field) { return field.spec.is_free(); });
+  return static_cast<std::size_t>(further) + (spec.spec.is_free() ? 1 : 0);
+}
+
 void check_shards(const DatasetInfo& info, std::uint64_t samples) {
   if (info.shards.empty()) corrupt("it names no shards");
   std::uint64_t sum = 0;
+  const std::size_t free_fields = count_free(info);
   check_unique(info.shards);
   for (const ShardSummary& shard : info.shards) {
     if (!is_plain_name(shard.file))
@@ -57,6 +64,9 @@ void check_shards(const DatasetInfo& info, std::uint64_t samples) {
     if (shard.samples < 1 || shard.samples > kMaxSamples)
       corrupt(fmt::format("shard {} has {} samples: it must have 1 to {}", quoted_excerpt(shard.file),
                           shard.samples, kMaxSamples));
+    if (shard.largest.size() != free_fields)
+      corrupt(fmt::format("shard {} has the largest samples of {} image fields: {} have samples of any size",
+                          quoted_excerpt(shard.file), shard.largest.size(), free_fields));
     const auto total = checked_add(sum, shard.samples);
     if (!total) corrupt("the samples of the shards overflow 64 bits");
     sum = *total;
@@ -173,14 +183,15 @@ DatasetInfo parse_dataset(std::string_view json) {
   }
   DatasetInfo& info = built.info;
   set_spec(info, built);
-  if (built.version < profile_version(info))
-    corrupt(fmt::format("version {} does not have {}", built.version, use_of_version_2(info)));
+  const NeededVersion needed = needed_version(info);
+  if (built.version < needed.version)
+    corrupt(fmt::format("version {} does not have {}", built.version, needed.use));
   try {
     check_normalization(info.normalization, info.spec);
     check_codec(info.codec, info.spec);
     check_provenance(info.provenance);
     check_columns(info.columns);
-    check_fields(info.fields, info.columns);
+    check_fields(info);
     for (const std::string& name : info.classes) unescape_key(name);
   } catch (const Error& error) {
     corrupt(error.what());

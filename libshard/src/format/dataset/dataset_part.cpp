@@ -148,7 +148,8 @@ void DatasetPart::open_shard() {
   info_ = DatasetInfo{header};
   info_.inputs = header.samples;
   const std::string file = remote_ ? split_remote(path_.native()).name : path_.filename().string();
-  info_.shards = {{file, header.samples, reader->file_size_bytes(), header.head_digest}};
+  info_.shards = {
+      {file, header.samples, reader->file_size_bytes(), header.head_digest, header.largest_of_free()}};
   readers_ = std::vector<std::atomic<const ShardReader*>>(1);
   readers_[0].store(reader.release(), std::memory_order_release);
 }

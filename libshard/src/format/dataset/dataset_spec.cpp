@@ -20,6 +20,9 @@ void check_range(std::string_view field, std::uint32_t value, std::uint32_t last
 }
 
 std::string text_of(const SampleSpec& spec) {
+  if (spec.is_free())
+    return fmt::format("{} {} of {} channels, any size", to_string(spec.dtype), to_string(spec.layout),
+                       spec.channels);
   return fmt::format("{} {} [{}]", to_string(spec.dtype), to_string(spec.layout),
                      fmt::join(spec.shape(), ", "));
 }
@@ -147,11 +150,26 @@ void SampleSpec::check() const {
   if (axes != decltype(axes){})
     refuse_spec("a sample that is an image has axes: only those of layout tensor do");
   check_range("channels", channels, kMaxSampleChannels);
-  check_range("height", height, 65535);
-  check_range("width", width, 65535);
+  if (is_free()) return;
+  check_range("height", height, kMaxSide);
+  check_range("width", width, kMaxSide);
   if (size_bytes() > kMaxSampleBytes)
     refuse_spec(fmt::format("a sample of {} channels, {} rows and {} columns has {} bytes: at most {}",
                             channels, height, width, size_bytes(), kMaxSampleBytes));
+}
+
+SampleSpec SampleSpec::sized(std::uint32_t rows, std::uint32_t columns) const noexcept {
+  SampleSpec spec = *this;
+  spec.height = rows;
+  spec.width = columns;
+  return spec;
+}
+
+void LargestSample::include(const LargestSample& other) noexcept {
+  height = std::max(height, other.height);
+  width = std::max(width, other.width);
+  sample_bytes = std::max(sample_bytes, other.sample_bytes);
+  frame_bytes = std::max(frame_bytes, other.frame_bytes);
 }
 
 SampleSpec tensor_spec(DType dtype, std::span<const std::uint64_t> axes) {

@@ -35,6 +35,16 @@ std::uint64_t DatasetInfo::samples() const noexcept {
   return sum;
 }
 
+LargestSample DatasetInfo::largest(std::optional<std::size_t> field) const {
+  const SampleSpec& of = field ? fields.at(*field).spec : spec;
+  if (!of.is_free()) return {of.height, of.width, of.size_bytes(), 0};
+  std::size_t number = field && spec.is_free() ? 1 : 0;  // among the free ones
+  for (std::size_t i = 0; field && i < *field; ++i) number += fields[i].spec.is_free() ? 1 : 0;
+  LargestSample largest;
+  for (const ShardSummary& shard : shards) largest.include(shard.largest.at(number));
+  return largest;
+}
+
 const TableSummary* DatasetInfo::table(std::string_view file) const noexcept {
   for (const TableSummary& table : tables)
     if (table.file == file) return &table;
@@ -47,7 +57,7 @@ std::string serialize_dataset(const DatasetInfo& info) {
     text += fmt::format("  \"{}\": {},\n", name, json);
   };
   member("format", json_quote(kDatasetFormat));
-  member("version", fmt::to_string(profile_version(info)));
+  member("version", fmt::to_string(needed_version(info).version));
   member("samples", fmt::to_string(info.samples()));
   member("inputs", fmt::to_string(info.inputs));
   member("rejects", fmt::to_string(info.rejects));
@@ -92,9 +102,14 @@ std::string serialize_dataset(const DatasetInfo& info) {
            }));
   member("classes", lines(info.classes, '[', ']', [](const std::string& name) { return json_quote(name); }));
   member("shards", lines(info.shards, '[', ']', [](const ShardSummary& shard) {
+           std::string largest;
+           for (const LargestSample& of : shard.largest)
+             largest += fmt::format("{}[{}, {}, {}, {}]", largest.empty() ? ", \"largest\": [" : ", ",
+                                    of.height, of.width, of.sample_bytes, of.frame_bytes);
+           if (!largest.empty()) largest += ']';
            return fmt::format(
-               "{{\"file\": {}, \"samples\": {}, \"size_bytes\": {}, \"head_digest\": \"xxh3:{}\"}}",
-               json_quote(shard.file), shard.samples, shard.size_bytes, to_hex(shard.head_digest));
+               "{{\"file\": {}, \"samples\": {}, \"size_bytes\": {}, \"head_digest\": \"xxh3:{}\"{}}}",
+               json_quote(shard.file), shard.samples, shard.size_bytes, to_hex(shard.head_digest), largest);
          }));
   if (!info.tables.empty())
     member("tables", lines(info.tables, '[', ']', [](const TableSummary& table) {

@@ -107,7 +107,10 @@ class Queue {
 
  private:
   static std::uint64_t unit_samples(const ShardReader& reader) {
-    return std::max<std::uint64_t>(1, kUnitBytes / reader.header().spec.size_bytes());
+    const StoredImages& images = reader.images();
+    const std::uint64_t sample_bytes =
+        images.spec().is_free() ? images.largest().sample_bytes : images.spec().size_bytes();
+    return std::max<std::uint64_t>(1, kUnitBytes / sample_bytes);
   }
 
   bool open(const VerifyTask& task) {

@@ -12,9 +12,11 @@
 namespace shard {
 namespace {
 
-std::map<std::string, std::string> make_metadata(const ShardWriterOptions& options) {
+// `largest`: ShardContents::largest.
+std::map<std::string, std::string> make_metadata(const ShardWriterOptions& options,
+                                                 std::span<const LargestSample> largest) {
   std::map<std::string, std::string> metadata{
-      {std::string(kProfileKey), fmt::to_string(profile_version(options))},
+      {std::string(kProfileKey), fmt::to_string(needed_version(options).version)},
       {std::string(kHeadDigestKey), std::string(kDigestDigits, '0')},
       {"codec", to_string(options.codec)},
       {"dtype", std::string(to_string(options.spec.dtype))},
@@ -24,12 +26,14 @@ std::map<std::string, std::string> make_metadata(const ShardWriterOptions& optio
       {"shape", fmt::format("{}", fmt::join(options.spec.shape(), ","))},
       {"std", floats_to_text(options.normalization.std)},
   };
+  if (options.spec.is_free()) metadata.emplace(kLargestKey, largest_to_text(largest.front()));
   for (const auto& [key, value] : options.provenance)
     metadata.emplace(std::string(kPipelinePrefix) + key, value);
   for (const ColumnSpec& column : options.columns)
     if (column.kind != ColumnKind::fixed)
       metadata.emplace(std::string(kFieldPrefix) + column.name, std::string(to_string(column.kind)));
-  for (const FieldSpec& field : options.fields) {
+  for (std::size_t i = 0; i < options.fields.size(); ++i) {
+    const FieldSpec& field = options.fields[i];
     metadata.emplace(std::string(kFieldPrefix) + field.name, std::string(to_string(field.role)));
     const auto add = [&](std::string_view what, std::string value) {
       metadata.emplace(fmt::format("{}{}.{}", kImagePrefix, field.name, what), std::move(value));
@@ -40,6 +44,7 @@ std::map<std::string, std::string> make_metadata(const ShardWriterOptions& optio
     add("mean", floats_to_text(field.normalization.mean));
     add("shape", fmt::format("{}", fmt::join(field.spec.shape(), ",")));
     add("std", floats_to_text(field.normalization.std));
+    if (field.spec.is_free()) add(kLargestKey, largest_to_text(largest[i + 1]));
   }
   return metadata;
 }
@@ -62,19 +67,24 @@ std::vector<TensorInfo> small_tensors(const ShardWriterOptions& options, std::ui
   if (labels_first) add_column(0);
   add("checksums", DType::u64, {samples});
   add("key_offsets", DType::u64, {samples + 1});
-  if (options.codec.framed()) {
+  if (options.codec.framed(options.spec)) {
     add("frame_offsets", DType::u64, {samples + 1});
     add("frame_checksums", DType::u64, {samples});
   }
   for (const FieldSpec& field : options.fields) {
     add(field_tensor(field, "checksums"), DType::u64, {samples});
-    if (!field.codec.framed()) continue;
+    if (!field.codec.framed(field.spec)) continue;
     add(field_tensor(field, "frame_offsets"), DType::u64, {samples + 1});
     add(field_tensor(field, "frame_checksums"), DType::u64, {samples});
   }
   for (const ColumnSpec& column : options.columns)
     if (column.kind != ColumnKind::fixed) add(offsets_name(column), DType::u64, {samples + 1});
   for (std::size_t element : {8U, 4U, 2U, 1U}) {
+    if (element == 4) {
+      if (options.spec.is_free()) add(std::string(kShapes), DType::u32, {samples, 2});
+      for (const FieldSpec& field : options.fields)
+        if (field.spec.is_free()) add(field_tensor(field, kShapes), DType::u32, {samples, 2});
+    }
     for (std::size_t i = labels_first ? 1 : 0; i < options.columns.size(); ++i) {
       if (size_bytes(options.columns[i].dtype) == element) add_column(i);
     }
@@ -93,26 +103,26 @@ std::vector<TensorInfo> small_tensors(const ShardWriterOptions& options, std::ui
 // The rows or frames of the main image, or of a further field.
 TensorInfo image_tensor(std::string name, const SampleSpec& spec, const CodecSpec& codec,
                         std::uint64_t samples, std::uint64_t bytes) {
-  if (codec.framed()) return {std::move(name), DType::u8, {bytes}, 0, bytes};
+  if (codec.framed(spec)) return {std::move(name), DType::u8, {bytes}, 0, bytes};
   TensorInfo images{std::move(name), spec.dtype, {samples}, 0, bytes};
   for (const std::uint32_t axis : spec.shape()) images.shape.push_back(axis);
   return images;
 }
 
 // The images of further fields, each with what fills it up to the next multiple of kImagesAlignment,
-// and the main ones.
+// and the main ones. `images_bytes`: ShardContents::images_bytes.
 std::vector<TensorInfo> image_tensors(const ShardWriterOptions& options, std::uint64_t samples,
-                                      std::span<const std::uint64_t> field_bytes,
-                                      std::uint64_t images_bytes) {
+                                      std::span<const std::uint64_t> images_bytes) {
   std::vector<TensorInfo> tensors;
   for (std::size_t i = 0; i < options.fields.size(); ++i) {
     const FieldSpec& field = options.fields[i];
-    tensors.push_back(image_tensor(field_images(field), field.spec, field.codec, samples, field_bytes[i]));
-    const std::uint64_t padding = round_up(field_bytes[i], kImagesAlignment) - field_bytes[i];
+    tensors.push_back(
+        image_tensor(field_images(field), field.spec, field.codec, samples, images_bytes[i + 1]));
+    const std::uint64_t padding = round_up(images_bytes[i + 1], kImagesAlignment) - images_bytes[i + 1];
     tensors.push_back({field_tensor(field, "padding"), DType::u8, {padding}, 0, padding});
   }
-  tensors.push_back(image_tensor(options.codec.framed() ? "image_frames" : "images", options.spec,
-                                 options.codec, samples, images_bytes));
+  tensors.push_back(image_tensor(options.codec.framed(options.spec) ? "image_frames" : "images", options.spec,
+                                 options.codec, samples, images_bytes.front()));
   return tensors;
 }
 
@@ -150,11 +160,12 @@ std::uint64_t head_bytes_per_sample(const DatasetSpec& spec) {
 
 void check_header_bytes(const ShardWriterOptions& options) {
   SafetensorsHeader table;
-  table.metadata = make_metadata(options);
+  const LargestSample longest_numbers{kMaxSide, kMaxSide, kMaxSampleBytes, kMaxSampleBytes};
+  table.metadata = make_metadata(options, std::vector(options.fields.size() + 1, longest_numbers));
   table.tensors = small_tensors(options, 1, std::vector<std::uint64_t>(options.columns.size()));
-  const std::vector<std::uint64_t> none(options.fields.size());
+  const std::vector<std::uint64_t> none(options.fields.size() + 1);
   table.tensors.push_back({"keys", DType::u8, {0}, 0, 0});
-  for (TensorInfo& images : image_tensors(options, 1, none, 0)) table.tensors.push_back(std::move(images));
+  for (TensorInfo& images : image_tensors(options, 1, none)) table.tensors.push_back(std::move(images));
   constexpr std::uint64_t kMoreDigits = 64;  // of a tensor's counts and offsets in a larger shard
   std::uint64_t bytes = serialize_safetensors_header(table).size() + table.tensors.size() * kMoreDigits;
   if (bytes <= kMaxShardHeaderBytes) return;
@@ -172,18 +183,18 @@ std::uint64_t HeadLayout::file_begin(std::string_view tensor) const {
   return table.data_begin + table.find(tensor)->begin;
 }
 
-HeadLayout lay_out_head(const ShardWriterOptions& options, std::uint64_t samples,
-                        std::span<const std::uint64_t> rows, std::uint64_t key_bytes,
-                        std::span<const std::uint64_t> field_bytes, std::uint64_t images_bytes) {
+HeadLayout lay_out_head(const ShardWriterOptions& options, const ShardContents& contents) {
+  const std::uint64_t samples = contents.samples;
+  const std::uint64_t key_bytes = contents.key_bytes;
   HeadLayout layout;
   std::vector<TensorInfo>& tensors = layout.table.tensors;
-  layout.table.metadata = make_metadata(options);
-  tensors = small_tensors(options, samples, rows);
+  layout.table.metadata = make_metadata(options, contents.largest);
+  tensors = small_tensors(options, samples, contents.rows);
   const std::uint64_t keys_begin = set_offsets(tensors, samples);
   if (key_bytes > kMaxHeadBytes) too_large(samples);
   const std::size_t keys_at = tensors.size();
   tensors.push_back({"keys", DType::u8, {0}, keys_begin, keys_begin});
-  for (TensorInfo& images : image_tensors(options, samples, field_bytes, images_bytes))
+  for (TensorInfo& images : image_tensors(options, samples, contents.images_bytes))
     tensors.push_back(std::move(images));
 
   // The padding of `keys` depends on the header's length, which depends on the digits of the padding. The

@@ -1,11 +1,16 @@
 #include "format/shard/sample_store.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/bytes.hpp"
 #include "base/digest/checksum.hpp"
 #include "base/files/file_io.hpp"
+#include "format/shard/shard_profile.hpp"
+#include "shard/error.hpp"
 
 namespace shard {
 namespace {
@@ -36,10 +41,7 @@ void move_range(PlaceInFile from, PlaceInFile to, std::uint64_t size, std::vecto
 
 SampleStore::SampleStore(const CodecSpec& codec, const SampleSpec& spec, const Normalization& normalization,
                          std::uint64_t planned)
-    : codec_(codec, spec, normalization),
-      framed_(codec.framed()),
-      row_bytes_(spec.size_bytes()),
-      planned_(planned) {}
+    : codec_(codec, spec, normalization), framed_(codec.framed(spec)), spec_(spec), planned_(planned) {}
 
 void SampleStore::write_to(int fd, std::uint64_t begin, const std::filesystem::path& path) {
   fd_ = fd;
@@ -50,16 +52,32 @@ void SampleStore::write_to(int fd, std::uint64_t begin, const std::filesystem::p
   if (!framed_) return;
   frame_checksums_.resize(count);
   frame_sizes_.resize(count);
+  if (is_free()) sizes_.resize(count);
 }
 
-void SampleStore::put(std::uint64_t index, std::span<const std::byte> sample, std::mutex& mutex) {
+SampleSpec SampleStore::spec_of(const SampleValues& sample) const {
+  SampleSpec of = spec_;
+  if (is_free()) {
+    of = spec_.sized(sample.height, sample.width);
+    if (of.is_free()) throw Error(ErrorCode::invalid_argument, "0 rows and 0 columns: give its own");
+    of.check();
+  }
+  if (sample.bytes.size() == of.size_bytes()) return of;
+  const std::string size = is_free() ? fmt::format(" for {} rows and {} columns", of.height, of.width) : "";
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} bytes: they must be {}{}", sample.bytes.size(), of.size_bytes(), size));
+}
+
+void SampleStore::put(std::uint64_t index, const SampleValues& sample, std::mutex& mutex) {
   const auto i = static_cast<std::size_t>(index);
-  checksums_[i] = xxh3(sample);
-  if (!framed_) return pwrite_all(fd_, sample, begin_ + index * row_bytes_, path_);
-  std::vector<std::byte> frame = codec_.encode(sample);
+  checksums_[i] = xxh3(sample.bytes);
+  if (!framed_) return pwrite_all(fd_, sample.bytes, begin_ + index * spec_.size_bytes(), path_);
+  if (is_free()) sizes_[i] = {sample.height, sample.width};
+  std::vector<std::byte> frame = codec_.encode(sample.bytes, spec_of(sample));
   frame_checksums_[i] = xxh3(frame);
   frame_sizes_[i] = frame.size();
   const std::lock_guard lock(mutex);
+  waiting_bytes_ += frame.size();
   waiting_.emplace(index, std::move(frame));
 }
 
@@ -85,6 +103,7 @@ void SampleStore::drain(std::unique_lock<std::mutex>& lock, std::span<const Samp
     } catch (...) {
       error = std::current_exception();
     }
+    waiting_bytes_ -= frame.size();
     lock.lock();
     if (error && !failure) failure = error;
   }
@@ -92,12 +111,23 @@ void SampleStore::drain(std::unique_lock<std::mutex>& lock, std::span<const Samp
 }
 
 std::uint64_t SampleStore::stored_bytes(std::uint64_t samples) const noexcept {
-  return framed_ ? frames_bytes_ : samples * row_bytes_;
+  return framed_ ? frames_bytes_ : samples * spec_.size_bytes();
+}
+
+LargestSample SampleStore::largest(std::span<const SampleState> states) const noexcept {
+  LargestSample largest;
+  for (std::size_t i = 0; is_free() && i < states.size(); ++i) {
+    if (states[i] != SampleState::stored) continue;
+    const auto [height, width] = sizes_[i];
+    largest.include({height, width, spec_.sized(height, width).size_bytes(), frame_sizes_[i]});
+  }
+  return largest;
 }
 
 void SampleStore::place(int fd, std::uint64_t begin, std::span<const SampleState> states) const {
   std::vector<std::byte> buffer;
   if (framed_) return move_range({fd_, begin_}, {fd, begin}, frames_bytes_, buffer, path_);
+  const std::uint64_t row_bytes = spec_.size_bytes();
   // Closing gaps only moves down; after that all rows move together.
   const bool same_file = fd == fd_;
   const std::uint64_t target = same_file ? std::min(begin, begin_) : begin;
@@ -106,12 +136,12 @@ void SampleStore::place(int fd, std::uint64_t begin, std::span<const SampleState
     std::uint64_t run = 0;  // neighbours move together
     while (i + run < states.size() && states[static_cast<std::size_t>(i + run)] == SampleState::stored) ++run;
     if (run > 0)
-      move_range({fd_, begin_ + i * row_bytes_}, {fd, target + placed * row_bytes_}, run * row_bytes_, buffer,
+      move_range({fd_, begin_ + i * row_bytes}, {fd, target + placed * row_bytes}, run * row_bytes, buffer,
                  path_);
     placed += run;
     i += run + 1;
   }
-  if (target != begin) move_range({fd, target}, {fd, begin}, placed * row_bytes_, buffer, path_);
+  if (target != begin) move_range({fd, target}, {fd, begin}, placed * row_bytes, buffer, path_);
 }
 
 void SampleStore::write_tables(std::span<std::byte> head, const Tables& at,
@@ -125,6 +155,10 @@ void SampleStore::write_tables(std::span<std::byte> head, const Tables& at,
       frame_end += frame_sizes_[i];
       store_u64(head, at.frame_offsets + (sample + 1) * 8, frame_end);
       store_u64(head, at.frame_checksums + sample * 8, frame_checksums_[i]);
+    }
+    if (is_free()) {
+      store_u32(head, at.shapes + sample * kShapeBytes, sizes_[i].height);
+      store_u32(head, at.shapes + sample * kShapeBytes + 4, sizes_[i].width);
     }
     ++sample;
   }

@@ -90,16 +90,39 @@ Normalization parse_normalization(const ShardHeader& header, const std::string& 
   return {*mean, *std};
 }
 
+// `prefix` as for parse_spec().
+LargestSample parse_largest(const ShardHeader& header, const std::string& prefix) {
+  const std::string key = prefix + std::string(kLargestKey);
+  const std::string& text = metadata(header, key);
+  const auto largest = largest_from_text(text);
+  if (!largest || largest_to_text(*largest) != text)
+    corrupt(
+        fmt::format("{} is {}: it must be rows, columns, bytes of a sample and bytes of a frame, such as "
+                    "\"480,640,921600,921600\"",
+                    key, quoted_excerpt(text)));
+  return *largest;
+}
+
+// One digit. Nothing: it is not one.
+std::optional<std::uint64_t> profile_of(const ShardHeader& header) {
+  const std::string& text = metadata(header, kProfileKey);
+  if (text.size() != 1 || text[0] < '0' || text[0] > '9') return std::nullopt;
+  return static_cast<std::uint64_t>(text[0] - '0');
+}
+
 void parse_metadata(ShardHeader& header, std::string_view json) {
   const auto profile = header.container.metadata.find(std::string(kProfileKey));
   if (profile == header.container.metadata.end())
     corrupt("this is a safetensors file, but not a shard: __metadata__ has no \"shard.profile\"");
-  if (profile->second != "1" && profile->second != "2")
+  const auto version = profile_of(header);
+  if (!version || *version < 1 || *version > kLastVersion)
     unsupported(fmt::format("version {}: this build reads versions 1 to {}", quoted_excerpt(profile->second),
                             kLastVersion));
   header.spec = parse_spec(header, {});
   header.normalization = parse_normalization(header, {});
   header.codec = parse_codec_spec(metadata(header, "codec"));
+  header.largest.resize(1);
+  if (header.spec.is_free()) header.largest[0] = parse_largest(header, {});
   header.fingerprint = metadata(header, "fingerprint");
   if (!from_hex(header.fingerprint))
     corrupt(fmt::format("fingerprint is {}: it must be 16 lower-case hexadecimal digits",
@@ -149,7 +172,7 @@ std::uint64_t count_samples(const ShardHeader& header) {
 // Those that are image fields go to header.fields.
 std::map<std::string, ColumnKind> column_kinds(ShardHeader& header) {
   std::map<std::string, ColumnKind> kinds;
-  if (header.container.metadata.at(std::string(kProfileKey)) == "1") return kinds;
+  if (profile_of(header) == 1) return kinds;
   for (const auto& [key, value] : header.container.metadata) {
     if (!key.starts_with(kFieldPrefix)) continue;
     const std::string name = key.substr(kFieldPrefix.size());
@@ -189,7 +212,11 @@ std::set<std::string> set_fields(ShardHeader& header) {
     };
     const TensorInfo& images = header.container.tensors[static_cast<std::size_t>(position(field))];
     belongs(field_tensor(field, "checksums"), DType::u64, {n});
-    if (field.codec.framed()) {
+    const bool free = field.spec.is_free();
+    header.largest.push_back(free ? parse_largest(header, fmt::format("{}{}.", kImagePrefix, field.name))
+                                  : LargestSample{});
+    if (free) belongs(field_tensor(field, kShapes), DType::u32, {n, 2});
+    if (field.codec.framed(field.spec)) {
       belongs(images.name, DType::u8, {images.size_bytes()});
       belongs(field_tensor(field, "frame_offsets"), DType::u64, {n + 1});
       belongs(field_tensor(field, "frame_checksums"), DType::u64, {n});
@@ -229,7 +256,8 @@ void set_columns(ShardHeader& header) {
   std::vector<ColumnSpec>& columns = header.columns;
   columns.clear();
   const std::map<std::string, ColumnKind> kinds = column_kinds(header);
-  const std::set<std::string> of_fields = set_fields(header);
+  std::set<std::string> of_images = set_fields(header);
+  if (header.spec.is_free()) of_images.emplace(kShapes);
   std::set<std::string> offsets;
   for (const auto& [name, kind] : kinds) {
     offsets.insert(name + "_offsets");
@@ -239,7 +267,7 @@ void set_columns(ShardHeader& header) {
     if (offsets.contains(name))
       corrupt(fmt::format("field {} has the name of the offsets of another one", quoted_excerpt(name)));
   for (const TensorInfo& tensor : header.container.tensors) {
-    if (is_reserved_tensor(tensor.name) || offsets.contains(tensor.name) || of_fields.contains(tensor.name))
+    if (is_reserved_tensor(tensor.name) || offsets.contains(tensor.name) || of_images.contains(tensor.name))
       continue;
     const auto found = kinds.find(tensor.name);
     const ColumnKind kind = found == kinds.end() ? ColumnKind::fixed : found->second;
@@ -253,7 +281,7 @@ void set_columns(ShardHeader& header) {
   }
   try {
     check_columns(columns);
-    check_fields(header.fields, columns);
+    check_fields(header);
   } catch (const Error& error) {
     corrupt(error.what());
   }
@@ -272,7 +300,8 @@ void check_tensors(ShardHeader& header) {
   if (keys == nullptr) corrupt("tensor \"keys\" is missing");
   require(header, "keys", DType::u8, {keys->size_bytes()});
 
-  const bool frames = header.codec.framed();
+  const bool frames = header.codec.framed(header.spec);
+  if (header.spec.is_free()) require(header, kShapes, DType::u32, {n, 2});
   const std::string_view images = frames ? "image_frames" : "images";
   const TensorInfo& last = header.container.tensors.back();  // not empty: checksums is there
   if (last.name != images)
@@ -289,13 +318,14 @@ void check_tensors(ShardHeader& header) {
   for (std::string_view foreign : {"images", "image_frames", "frame_offsets", "frame_checksums"}) {
     const bool belongs = (foreign == "images") != frames;
     if (!belongs && header.container.find(foreign) != nullptr) {
-      corrupt(fmt::format("tensor \"{}\" does not belong to codec {}", foreign, to_string(header.codec)));
+      corrupt(fmt::format("tensor \"{}\" does not belong to codec {} and samples of {} size", foreign,
+                          to_string(header.codec), header.spec.is_free() ? "any" : "one"));
     }
   }
   set_columns(header);
-  const std::string_view newer = use_of_version_2(header);
-  if (!newer.empty() && header.container.metadata.at(std::string(kProfileKey)) == "1")
-    corrupt(fmt::format("version 1 does not have {}", newer));
+  const NeededVersion needed = needed_version(header);
+  if (profile_of(header) < needed.version)
+    corrupt(fmt::format("version {} does not have {}", metadata(header, kProfileKey), needed.use));
   for (const TensorInfo& tensor : header.container.tensors) {
     const std::uint64_t begin = header.container.data_begin + tensor.begin;
     if (begin % size_bytes(tensor.dtype) != 0) {
@@ -318,6 +348,14 @@ void check_tensors(ShardHeader& header) {
 }
 
 }  // namespace
+
+std::vector<LargestSample> ShardHeader::largest_of_free() const {
+  std::vector<LargestSample> of_free;
+  if (spec.is_free()) of_free.push_back(largest.front());
+  for (std::size_t i = 0; i < fields.size(); ++i)
+    if (fields[i].spec.is_free()) of_free.push_back(largest[i + 1]);
+  return of_free;
+}
 
 ShardHeader parse_shard_header(std::span<const std::byte> head, std::uint64_t file_size_bytes) {
   ShardHeader header;

@@ -74,6 +74,25 @@ std::optional<std::vector<float>> floats_from_text(std::string_view text) {
   }
 }
 
+std::string largest_to_text(const LargestSample& largest) {
+  return fmt::format("{},{},{},{}", largest.height, largest.width, largest.sample_bytes, largest.frame_bytes);
+}
+
+std::optional<LargestSample> largest_from_text(std::string_view text) noexcept {
+  std::array<std::uint64_t, 4> numbers{};
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (std::uint64_t& number : numbers) {
+    if (&number != numbers.data() && (at == end || *at++ != ',')) return std::nullopt;
+    const auto [next, status] = std::from_chars(at, end, number);
+    if (status != std::errc{}) return std::nullopt;
+    at = next;
+  }
+  if (at != end || std::max(numbers[0], numbers[1]) > kMaxSide) return std::nullopt;
+  return LargestSample{static_cast<std::uint32_t>(numbers[0]), static_cast<std::uint32_t>(numbers[1]),
+                       numbers[2], numbers[3]};
+}
+
 void check_provenance(const Provenance& pipeline) {
   for (const auto& [key, value] : pipeline) {
     if (key.empty() || key.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") != std::string::npos) {
@@ -124,14 +143,17 @@ void check_columns(const std::vector<ColumnSpec>& columns) {
     refuse("labels must be i64 [sample] or f32 [sample, value]");
 }
 
-void check_fields(const std::vector<FieldSpec>& fields, const std::vector<ColumnSpec>& columns) {
+void check_fields(const DatasetSpec& spec) {
+  const std::vector<FieldSpec>& fields = spec.fields;
   if (fields.size() > kMaxFields)
     refuse(fmt::format("{} further image fields: at most {}", fields.size(), kMaxFields));
   std::set<std::string> tensors(kReserved.begin(), kReserved.end());
-  for (const ColumnSpec& column : columns) {
+  for (const ColumnSpec& column : spec.columns) {
     tensors.insert(column.name);
     if (column.kind != ColumnKind::fixed) tensors.insert(offsets_name(column));
   }
+  if (spec.spec.is_free() && !tensors.insert(std::string(kShapes)).second)
+    refuse(fmt::format("column or offsets {}: the sizes of the images have this name", quoted(kShapes)));
   const auto add = [&](const FieldSpec& field, const std::string& tensor) {
     if (!tensors.insert(tensor).second)
       refuse(fmt::format("field {}: there is another tensor {}", quoted(field.name), quoted(tensor)));
@@ -143,6 +165,7 @@ void check_fields(const std::vector<FieldSpec>& fields, const std::vector<Column
     add(field, field.name);
     for (const std::string_view part : {"frames", "checksums", "frame_offsets", "frame_checksums", "padding"})
       add(field, field_tensor(field, part));
+    if (field.spec.is_free()) add(field, field_tensor(field, kShapes));
     try {
       field.spec.check();
       check_normalization(field.normalization, field.spec);
@@ -166,25 +189,26 @@ void check_writer_options(const ShardWriterOptions& options) {
   check_codec(options.codec, options.spec);
   check_provenance(options.provenance);
   check_columns(options.columns);
-  check_fields(options.fields, options.columns);
+  check_fields(options);
   if (!from_hex(options.fingerprint)) {
     refuse(
         fmt::format("fingerprint {} must be 16 lower-case hexadecimal digits", quoted(options.fingerprint)));
   }
 }
 
-std::string_view use_of_version_2(const DatasetSpec& spec) noexcept {
-  if (spec.spec.is_tensor()) return "samples of layout tensor";
-  if (spec.spec.dtype == DType::u16) return "samples of dtype u16";
-  if (spec.spec.channels > 4) return "samples of more than 4 channels";
-  if (spec.normalization.mean.size() != 3) return "a mean and std of more than three channels";
+NeededVersion needed_version(const DatasetSpec& spec) noexcept {
+  if (spec.spec.is_free()) return {3, "samples of any size"};
+  for (const FieldSpec& field : spec.fields)
+    if (field.spec.is_free()) return {3, "further image fields of any size"};
+  if (spec.spec.is_tensor()) return {2, "samples of layout tensor"};
+  if (spec.spec.dtype == DType::u16) return {2, "samples of dtype u16"};
+  if (spec.spec.channels > 4) return {2, "samples of more than 4 channels"};
+  if (spec.normalization.mean.size() != 3) return {2, "a mean and std of more than three channels"};
   for (const ColumnSpec& column : spec.columns)
-    if (column.kind != ColumnKind::fixed) return "columns of kind ragged or text";
-  if (!spec.fields.empty()) return "further image fields";
+    if (column.kind != ColumnKind::fixed) return {2, "columns of kind ragged or text"};
+  if (!spec.fields.empty()) return {2, "further image fields"};
   return {};
 }
-
-std::uint64_t profile_version(const DatasetSpec& spec) { return use_of_version_2(spec).empty() ? 1 : 2; }
 
 std::string offsets_name(const ColumnSpec& column) { return column.name + "_offsets"; }
 
@@ -193,7 +217,7 @@ std::string field_tensor(const FieldSpec& field, std::string_view part) {
 }
 
 std::string field_images(const FieldSpec& field) {
-  return field.codec.framed() ? field_tensor(field, "frames") : field.name;
+  return field.codec.framed(field.spec) ? field_tensor(field, "frames") : field.name;
 }
 
 }  // namespace shard

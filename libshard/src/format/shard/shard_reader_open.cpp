@@ -80,11 +80,11 @@ void ShardReader::Impl::find_tensors() {
   keys = tensor_begin("keys");
   keys_bytes = header.container.find("keys")->size_bytes();
   key_offsets = tensor_begin("key_offsets");
-  images.push_back(StoredImages(*this, {}, header.spec, header.codec, codec_of(header),
-                                {header.images_begin, header.images_end}));
+  images.push_back(StoredImages(*this, {}, header.spec, header.largest.front(), header.codec,
+                                codec_of(header), {header.images_begin, header.images_end}));
   for (std::size_t i = 0; i < header.fields.size(); ++i) {
     const FieldSpec& field = header.fields[i];
-    images.push_back(StoredImages(*this, field.name, field.spec, field.codec,
+    images.push_back(StoredImages(*this, field.name, field.spec, header.largest[i + 1], field.codec,
                                   Codec(field.codec, field.spec, field.normalization),
                                   header.field_ranges[i]));
   }
@@ -123,7 +123,7 @@ void ShardReader::Impl::check_head(std::span<const std::byte> head) const {
                   header.container.find(spec.name)->shape[0], true);
   }
   for (const StoredImages& field : images)
-    if (field.framed_) field.check_frames(table(field.frame_offsets_));
+    if (field.framed_) field.check_frames(head);
 }
 
 void ShardReader::Impl::check_offsets(std::string_view name, std::span<const std::byte> offsets,

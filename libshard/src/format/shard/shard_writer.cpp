@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -32,6 +33,8 @@ constexpr std::uint64_t kGuessedKeyBytes = 48;
 struct ShardWriter::Impl {
   // The images of a further field go to a temporary file of their own, from which publish() copies them.
   struct FieldStore {
+    FieldStore(const FieldSpec& field, std::uint64_t planned, const std::filesystem::path& path)
+        : store(field.codec, field.spec, field.normalization, planned), file(path) {}
     SampleStore store;
     TempFile file;
   };
@@ -53,13 +56,15 @@ struct ShardWriter::Impl {
   // Of each column that is not fixed: [planned], the bytes of its rows. Empty for the others.
   std::vector<std::vector<std::vector<std::byte>>> ragged;
   SampleStore images;
-  std::vector<FieldStore> fields;
+  std::deque<FieldStore> fields;
 
   Impl(const std::filesystem::path& path, std::uint64_t planned_samples, ShardWriterOptions&& opts);
 
   const std::filesystem::path& path() const noexcept { return file.target(); }
 
   void check_size(std::uint64_t index, std::string_view what, std::size_t size, std::uint64_t expected) const;
+  void check_sample(std::uint64_t index, const SampleStore& store, std::string_view what,
+                    const SampleValues& sample) const;
   void check_row(std::uint64_t index, const ColumnSpec& column, std::span<const std::byte> row) const;
   void claim(std::uint64_t index);
   void finish(std::uint64_t index, SampleState state);
@@ -68,6 +73,8 @@ struct ShardWriter::Impl {
   std::uint64_t real_key_bytes() const;
   // Of each column that is not fixed.
   std::vector<std::uint64_t> real_rows() const;
+  // When every sample was stored or skipped.
+  ShardContents contents(std::uint64_t samples) const;
   void write_ragged(std::vector<std::byte>& head, const HeadLayout& layout, std::size_t column) const;
   void write_keys_and_rows(std::vector<std::byte>& head, const HeadLayout& layout) const;
   std::uint64_t write_head(const HeadLayout& layout);
@@ -91,20 +98,21 @@ ShardWriter::Impl::Impl(const std::filesystem::path& path, std::uint64_t planned
     if (!bytes || *bytes > std::uint64_t{1} << 54 || !column_total || *column_total > kMaxHeadBytes)
       refuse(fmt::format("shard {}: {} samples of {} bytes are too much for one shard", quoted(path), planned,
                          spec.size_bytes()));
-    return codec.framed() ? *bytes / 2 : *bytes;
+    return codec.framed(spec) ? *bytes / 2 : *bytes;
   };
-  const std::uint64_t images_bytes = planned_bytes(options.spec, options.codec);
-  std::vector<std::uint64_t> field_bytes;
-  for (const FieldSpec& field : options.fields) field_bytes.push_back(planned_bytes(field.spec, field.codec));
   options.planned_rows.resize(options.columns.size());
-  const HeadLayout layout =
-      lay_out_head(options, planned, options.planned_rows, key_bytes, field_bytes, images_bytes);
+  ShardContents contents{planned, key_bytes, options.planned_rows, {}, {}};
+  contents.largest.resize(options.fields.size() + 1);
+  contents.images_bytes.push_back(planned_bytes(options.spec, options.codec));
+  for (const FieldSpec& field : options.fields)
+    contents.images_bytes.push_back(planned_bytes(field.spec, field.codec));
+  const HeadLayout layout = lay_out_head(options, contents);
   if (!images.framed() && options.preallocate)
-    preallocate(file.fd(), layout.images_begin + images_bytes, path);
+    preallocate(file.fd(), layout.images_begin + contents.images_bytes.front(), path);
   // That is where they are planned to be. In the published shard they may be elsewhere.
   images.write_to(file.fd(), layout.images_begin, path);
   for (const FieldSpec& field : options.fields) {
-    fields.push_back({SampleStore(field.codec, field.spec, field.normalization, planned), TempFile(path)});
+    fields.emplace_back(field, planned, path);
     fields.back().store.write_to(fields.back().file.fd(), 0, path);
   }
   const auto count = static_cast<std::size_t>(planned);
@@ -210,6 +218,7 @@ std::uint64_t ShardWriter::Impl::write_head(const HeadLayout& layout) {
     SampleStore::Tables tables{at(prefix + "checksums")};
     if (store.framed())
       tables = {tables.checksums, at(prefix + "frame_offsets"), at(prefix + "frame_checksums")};
+    if (store.is_free()) tables.shapes = at(prefix + std::string(kShapes));
     store.write_tables(head, tables, states);
   };
   write_keys_and_rows(head, layout);
@@ -224,13 +233,21 @@ std::uint64_t ShardWriter::Impl::write_head(const HeadLayout& layout) {
   return digest;
 }
 
+ShardContents ShardWriter::Impl::contents(std::uint64_t samples) const {
+  ShardContents contents{samples, real_key_bytes(), real_rows(), {}, {}};
+  const auto add = [&](const SampleStore& store) {
+    contents.images_bytes.push_back(store.stored_bytes(samples));
+    contents.largest.push_back(store.largest(states));
+  };
+  add(images);
+  for (const FieldStore& field : fields) add(field.store);
+  return contents;
+}
+
 // Puts everything to its final place. The main images first: they stand where others are to be.
 ShardSummary ShardWriter::Impl::place_all(std::uint64_t samples) {
-  const std::uint64_t images_bytes = images.stored_bytes(samples);
-  std::vector<std::uint64_t> field_bytes;
-  for (const FieldStore& field : fields) field_bytes.push_back(field.store.stored_bytes(samples));
-  const HeadLayout layout =
-      lay_out_head(options, samples, real_rows(), real_key_bytes(), field_bytes, images_bytes);
+  const ShardContents contents = this->contents(samples);
+  const HeadLayout layout = lay_out_head(options, contents);
   images.place(file.fd(), layout.images_begin, states);
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const FieldSpec& field = options.fields[i];
@@ -240,10 +257,14 @@ ShardSummary ShardWriter::Impl::place_all(std::uint64_t samples) {
     pwrite_all(file.fd(), std::vector<std::byte>(static_cast<std::size_t>(padding)), padding_at, path());
   }
   const std::uint64_t digest = write_head(layout);
-  const std::uint64_t size_bytes = layout.images_begin + images_bytes;
+  const std::uint64_t size_bytes = layout.images_begin + contents.images_bytes.front();
   truncate(file.fd(), size_bytes, path());
   for (FieldStore& field : fields) field.file.discard();
-  return {path().filename().native(), samples, size_bytes, digest};
+  ShardSummary summary{path().filename().native(), samples, size_bytes, digest};
+  if (images.is_free()) summary.largest.push_back(contents.largest.front());
+  for (std::size_t i = 0; i < fields.size(); ++i)
+    if (fields[i].store.is_free()) summary.largest.push_back(contents.largest[i + 1]);
+  return summary;
 }
 
 ShardWriter::ShardWriter(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
@@ -271,6 +292,15 @@ void ShardWriter::Impl::check_size(std::uint64_t index, std::string_view what, s
                        size, expected));
 }
 
+void ShardWriter::Impl::check_sample(std::uint64_t index, const SampleStore& store, std::string_view what,
+                                     const SampleValues& sample) const {
+  try {
+    store.spec_of(sample);
+  } catch (const Error& error) {
+    refuse(fmt::format("sample {} of shard {}: {} of {}", index, quoted(path()), what, error.what()));
+  }
+}
+
 void ShardWriter::Impl::check_row(std::uint64_t index, const ColumnSpec& column,
                                   std::span<const std::byte> row) const {
   if (column.kind == ColumnKind::fixed)
@@ -284,7 +314,7 @@ void ShardWriter::Impl::check_row(std::uint64_t index, const ColumnSpec& column,
 }
 
 void ShardWriter::put(std::uint64_t index, std::string_view key, std::span<const std::byte> columns,
-                      std::span<const std::byte> sample) {
+                      const SampleValues& sample) {
   impl_->check_size(index, "columns", columns.size(), impl_->columns_bytes);
   std::vector<std::span<const std::byte>> rows;
   for (const ColumnSpec& column : impl_->options.columns) {
@@ -299,17 +329,17 @@ void ShardWriter::put(std::uint64_t index, std::string_view key, std::span<const
 }
 
 void ShardWriter::put(std::uint64_t index, std::string_view key,
-                      std::span<const std::span<const std::byte>> rows, std::span<const std::byte> sample,
-                      std::span<const std::span<const std::byte>> fields) {
+                      std::span<const std::span<const std::byte>> rows, const SampleValues& sample,
+                      std::span<const SampleValues> fields) {
   Impl& self = *impl_;
   const std::vector<ColumnSpec>& columns = self.options.columns;
-  self.check_size(index, "image", sample.size(), self.options.spec.size_bytes());
+  self.check_sample(index, self.images, "image", sample);
   if (fields.size() != self.fields.size())
     refuse(fmt::format("sample {} of shard {}: {} further images: it has {} such fields", index,
                        quoted(self.path()), fields.size(), self.fields.size()));
   for (std::size_t i = 0; i < fields.size(); ++i)
-    self.check_size(index, fmt::format("field {}", quoted(self.options.fields[i].name)), fields[i].size(),
-                    self.options.fields[i].spec.size_bytes());
+    self.check_sample(index, self.fields[i].store,
+                      fmt::format("field {}", quoted(self.options.fields[i].name)), fields[i]);
   if (rows.size() != columns.size())
     refuse(fmt::format("sample {} of shard {}: rows of {} columns: it has {}", index, quoted(self.path()),
                        rows.size(), columns.size()));
@@ -333,6 +363,12 @@ void ShardWriter::put(std::uint64_t index, std::string_view key,
     self.remember_failure();
     throw;
   }
+}
+
+std::uint64_t ShardWriter::waiting_bytes() const noexcept {
+  std::uint64_t bytes = impl_->images.waiting_bytes();
+  for (const Impl::FieldStore& field : impl_->fields) bytes += field.store.waiting_bytes();
+  return bytes;
 }
 
 void ShardWriter::skip(std::uint64_t index) {

@@ -1,6 +1,7 @@
 // The images of one field of an open shard. Its bytes may change meanwhile, so each offset is checked again.
 #include <fmt/format.h>
 
+#include <array>
 #include <utility>
 
 #include "base/bytes.hpp"
@@ -21,18 +22,21 @@ constexpr std::uint64_t most_frame_bytes(std::uint64_t sample_bytes) {
 }  // namespace
 
 StoredImages::StoredImages(const ShardReader::Impl& shard, std::string name, const SampleSpec& spec,
-                           const CodecSpec& codec_spec, Codec codec, ShardHeader::Range range)
+                           const LargestSample& largest, const CodecSpec& codec_spec, Codec codec,
+                           ShardHeader::Range range)
     : shard_(&shard),
       name_(std::move(name)),
       spec_(spec),
+      largest_(largest),
       codec_spec_(codec_spec),
-      framed_(codec_spec.framed()),
+      framed_(codec_spec.framed(spec)),
       codec_(std::move(codec)),
       range_(range),
       offsets_name_(tensor("frame_offsets")),
       checksums_(shard.tensor_begin(tensor("checksums"))),
       frame_offsets_(shard.tensor_begin(offsets_name_)),
-      frame_checksums_(shard.tensor_begin(tensor("frame_checksums"))) {}
+      frame_checksums_(shard.tensor_begin(tensor("frame_checksums"))),
+      shapes_(shard.tensor_begin(tensor(kShapes))) {}
 
 std::string StoredImages::tensor(std::string_view part) const {
   return name_.empty() ? std::string(part) : name_ + '.' + std::string(part);
@@ -42,27 +46,70 @@ std::string StoredImages::place() const {
   return name_.empty() ? std::string() : fmt::format("field {}: ", quoted_excerpt(name_));
 }
 
-void StoredImages::check_frames(std::span<const std::byte> offsets) const {
+void StoredImages::check_frames(std::span<const std::byte> head) const {
+  const auto table = static_cast<std::size_t>(frame_offsets_);
+  const auto samples = static_cast<std::size_t>(shard_->header.samples);
+  const std::span<const std::byte> offsets = head.subspan(table, (samples + 1) * 8);
   shard_->check_offsets(offsets_name_, offsets, range_.end - range_.begin, true);
-  const std::uint64_t least = codec_.least_frame_bytes();
-  const std::uint64_t most = most_frame_bytes(spec_.size_bytes());
-  for (std::size_t i = 0; i < shard_->header.samples; ++i) {
-    const std::uint64_t size = load_u64(offsets, (i + 1) * 8) - load_u64(offsets, i * 8);
-    if (size < least) {
-      shard_->corrupt(
-          fmt::format("{}the frame of sample {} has {} bytes, too few for the {} bytes of a sample", place(),
-                      i, size, spec_.size_bytes()));
+  LargestSample found;
+  for (std::size_t i = 0; i < samples; ++i) {
+    SampleSpec of = spec_;
+    if (spec_.is_free()) {
+      of = size_at(head, static_cast<std::size_t>(shapes_) + i * kShapeBytes);
+      check_size(i, of);
     }
-    if (size > most)
-      shard_->corrupt(
-          fmt::format("{}the frame of sample {} has {} bytes, more than {} for a sample of {} bytes", place(),
-                      i, size, most, spec_.size_bytes()));
-    if (size % codec_.frame_alignment() != 0) {
-      shard_->corrupt(
-          fmt::format("{}the frame of sample {} has {} bytes: with codec {} it must be a multiple of {}",
-                      place(), i, size, to_string(codec_spec_), codec_.frame_alignment()));
-    }
+    const std::uint64_t frame_bytes = load_u64(offsets, (i + 1) * 8) - load_u64(offsets, i * 8);
+    check_frame(i, frame_bytes, of);
+    found.include({of.height, of.width, of.size_bytes(), frame_bytes});
   }
+  if (spec_.is_free() && found != largest_)
+    shard_->corrupt(fmt::format("{}its metadata give \"{}\" as the largest samples: they have \"{}\"",
+                                place(), largest_to_text(largest_), largest_to_text(found)));
+}
+
+void StoredImages::check_size(std::uint64_t sample, const SampleSpec& of) const {
+  try {
+    if (of.is_free()) throw Error(ErrorCode::corrupt, "0 rows and 0 columns");
+    of.check();
+  } catch (const Error& error) {
+    shard_->corrupt(fmt::format("{}the size of sample {}: {}", place(), sample, error.what()));
+  }
+}
+
+void StoredImages::check_frame(std::uint64_t sample, std::uint64_t size, const SampleSpec& of) const {
+  if (size < codec_.least_frame_bytes(of)) {
+    shard_->corrupt(fmt::format("{}the frame of sample {} has {} bytes, too few for the {} bytes of a sample",
+                                place(), sample, size, of.size_bytes()));
+  }
+  const bool exact = codec_spec_.kind == CodecSpec::Kind::none;
+  const std::uint64_t most = exact ? of.size_bytes() : most_frame_bytes(of.size_bytes());
+  if (size > most)
+    shard_->corrupt(
+        fmt::format("{}the frame of sample {} has {} bytes, more than {} for a sample of {} bytes", place(),
+                    sample, size, most, of.size_bytes()));
+  if (size % codec_.frame_alignment() != 0) {
+    shard_->corrupt(
+        fmt::format("{}the frame of sample {} has {} bytes: with codec {} it must be a multiple of {}",
+                    place(), sample, size, to_string(codec_spec_), codec_.frame_alignment()));
+  }
+}
+
+SampleSpec StoredImages::size_at(std::span<const std::byte> bytes, std::size_t at) const {
+  return spec_.sized(load_u32(bytes, at), load_u32(bytes, at + 4));
+}
+
+SampleSpec StoredImages::spec_of(std::uint64_t sample) const {
+  shard_->check_index(sample);
+  if (!spec_.is_free()) return spec_;
+  std::array<std::byte, kShapeBytes> size{};
+  shard_->copy(size, shard_->mapped(shapes_ + sample * kShapeBytes, kShapeBytes));
+  const SampleSpec of = size_at(size, 0);
+  // The file may have changed since it was opened.
+  if (of.height < 1 || of.height > largest_.height || of.width < 1 || of.width > largest_.width ||
+      of.size_bytes() > largest_.sample_bytes)
+    shard_->corrupt_sample(sample, fmt::format("{}its size is {} x {} now: the bytes have changed", place(),
+                                               of.height, of.width));
+  return of;
 }
 
 FileRange StoredImages::range_of(std::uint64_t sample) const {
@@ -70,6 +117,9 @@ FileRange StoredImages::range_of(std::uint64_t sample) const {
   if (!framed_) return {range_.begin + sample * spec_.size_bytes(), spec_.size_bytes()};
   const auto [begin, end] =
       shard_->offsets_at(offsets_name_.c_str(), frame_offsets_, sample, range_.end - range_.begin);
+  if (spec_.is_free() && end - begin > largest_.frame_bytes)
+    shard_->corrupt_sample(
+        sample, fmt::format("{}its frame has {} bytes now: the bytes have changed", place(), end - begin));
   return {range_.begin + begin, end - begin};
 }
 
@@ -106,13 +156,13 @@ void StoredImages::read_frame(std::uint64_t sample, std::span<std::byte> out) co
 }
 
 void StoredImages::read(std::uint64_t sample, std::span<std::byte> out) const {
-  shard_->check_index(sample);
-  if (out.size() != spec_.size_bytes()) {
+  const SampleSpec of = spec_of(sample);
+  if (out.size() != of.size_bytes()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("a buffer of {} bytes for {}sample {} of shard {}: a sample has {}", out.size(),
-                            place(), sample, quoted(shard_->path), spec_.size_bytes()));
+                            place(), sample, quoted(shard_->path), of.size_bytes()));
   }
-  load(sample, out, false);
+  load(sample, of, out, false);
 }
 
 // From a server, bytes count if they match their digest.
@@ -136,7 +186,8 @@ void StoredImages::load_stored(std::uint64_t sample, std::uint64_t begin, std::s
   }
 }
 
-void StoredImages::load(std::uint64_t sample, std::span<std::byte> out, bool check_frame) const {
+void StoredImages::load(std::uint64_t sample, const SampleSpec& of, std::span<std::byte> out,
+                        bool check_frame) const {
   const FileRange range = range_of(sample);
   if (!framed_) return load_stored(sample, range.begin, out);
   thread_local std::vector<std::byte> frame;
@@ -152,7 +203,7 @@ void StoredImages::load(std::uint64_t sample, std::span<std::byte> out, bool che
     }
   }
   try {
-    codec_.decode(frame, out);
+    codec_.decode(frame, out, of);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::corrupt) throw;
     shard_->corrupt_sample(sample, place() + error.what());
@@ -160,8 +211,9 @@ void StoredImages::load(std::uint64_t sample, std::span<std::byte> out, bool che
 }
 
 void StoredImages::verify(std::uint64_t sample, std::vector<std::byte>& scratch) const {
-  scratch.resize(static_cast<std::size_t>(spec_.size_bytes()));
-  load(sample, scratch, true);
+  const SampleSpec of = spec_of(sample);
+  scratch.resize(static_cast<std::size_t>(of.size_bytes()));
+  load(sample, of, scratch, true);
   const std::uint64_t found = xxh3(scratch);
   const std::uint64_t stated = checksum(sample);
   if (found == stated) return;

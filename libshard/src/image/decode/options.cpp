@@ -13,7 +13,8 @@
 namespace shard::image {
 namespace {
 
-constexpr std::uint32_t kMaxSide = 65535;
+constexpr std::uint64_t kMaxArea = std::uint64_t{1} << 32U;
+constexpr std::uint32_t kMaxMultiple = 4096;
 constexpr std::array<std::string_view, 5> kFilterNames{"box", "bilinear", "bicubic", "lanczos", "nearest"};
 
 [[noreturn]] void refuse(const std::string& message) { throw Error(ErrorCode::invalid_argument, message); }
@@ -31,6 +32,57 @@ std::uint32_t center_offset(std::uint32_t whole, std::uint32_t part) {
   return difference % 2 == 1 && half % 2 == 1 ? half + 1 : half;
 }
 
+void check_free_size(const FreeSize& free) {
+  if (free.multiple < 1 || free.multiple > kMaxMultiple)
+    refuse(fmt::format("`multiple` is {}: give a number from 1 to {}", free.multiple, kMaxMultiple));
+  switch (free.bound) {
+    case FreeSize::Bound::none:
+      return;
+    case FreeSize::Bound::longest:
+    case FreeSize::Bound::shortest:
+      if (free.most >= free.multiple && free.most <= kMaxSide) return;
+      refuse(fmt::format("`{}` is {}: give a number from `multiple`, here {}, to {}",
+                         free.bound == FreeSize::Bound::longest ? "longest" : "shortest", free.most,
+                         free.multiple, kMaxSide));
+    case FreeSize::Bound::area:
+      if (free.most >= std::uint64_t{free.multiple} * free.multiple && free.most <= kMaxArea) return;
+      refuse(fmt::format("`area` is {} pixels: give a number from `multiple` x `multiple`, here {}, to {}",
+                         free.most, std::uint64_t{free.multiple} * free.multiple, kMaxArea));
+  }
+  refuse(fmt::format("the bound of sizes is {}: give none, longest, shortest or area",
+                     static_cast<int>(free.bound)));
+}
+
+// int(side * most / of), at least 1.
+std::uint32_t scaled_side(std::uint32_t side, std::uint64_t most, std::uint32_t of) {
+  return static_cast<std::uint32_t>(std::max<std::uint64_t>(1, side * most / of));
+}
+
+Size free_resized_size(Size source, const FreeSize& free) {
+  const auto [width, height] = source;
+  const bool tall = height >= width;
+  if (free.bound == FreeSize::Bound::area) {
+    const std::uint64_t pixels = std::uint64_t{width} * height;
+    if (pixels <= free.most) return source;
+    const double scale = std::sqrt(static_cast<double>(free.most) / static_cast<double>(pixels));
+    const auto scaled = [&](std::uint32_t side) {
+      return static_cast<std::uint32_t>(std::max(1.0, side * scale));
+    };
+    // A side of 1 is not scaled further, so the other one bounds the area.
+    const auto bounded = [&](std::uint32_t side, std::uint32_t other) {
+      return static_cast<std::uint32_t>(std::min<std::uint64_t>(side, free.most / other));
+    };
+    const Size size{scaled(width), scaled(height)};
+    return {bounded(size.width, size.height), bounded(size.height, size.width)};
+  }
+  if (free.bound == FreeSize::Bound::none) return source;
+  const std::uint32_t side = (free.bound == FreeSize::Bound::longest) == tall ? height : width;
+  if (side <= free.most) return source;
+  const auto most = static_cast<std::uint32_t>(free.most);
+  return side == height ? Size{scaled_side(width, most, height), most}
+                        : Size{most, scaled_side(height, most, width)};
+}
+
 }  // namespace
 
 std::string_view to_string(Filter filter) noexcept {
@@ -46,13 +98,17 @@ std::optional<Filter> filter_from_string(std::string_view name) noexcept {
 }
 
 void PreprocessOptions::check() const {
-  if (squash) {
+  if (free_size) {
+    check_free_size(*free_size);
+    if (squash) refuse("`squash` gives all samples one size, and samples of any size have their own");
+  } else if (squash) {
     check_side("`squash` width", squash->width);
     check_side("`squash` height", squash->height);
   } else {
     check_side("`resize`", resize_short);
   }
-  if (crop) {
+  if (free_size) {
+  } else if (crop) {
     check_side("`crop` width", crop->width);
     check_side("`crop` height", crop->height);
     const Size least = squash ? *squash : Size{resize_short, resize_short};
@@ -103,7 +159,8 @@ void PreprocessOptions::check() const {
 }
 
 SampleSpec PreprocessOptions::sample_spec() const {
-  const Size size = crop ? *crop : squash.value_or(Size{resize_short, resize_short});
+  const Size fixed = crop ? *crop : squash.value_or(Size{resize_short, resize_short});
+  const Size size = free_size ? Size{} : fixed;
   return {dtype, layout, channels == 0 ? 3 : channels, size.height, size.width};
 }
 
@@ -111,6 +168,7 @@ Size resized_size(Size source, const PreprocessOptions& options) {
   if (source.width == 0 || source.height == 0) {
     refuse(fmt::format("image of {}x{} pixels: give one with at least one", source.width, source.height));
   }
+  if (options.free_size) return free_resized_size(source, *options.free_size);
   if (options.squash) return *options.squash;
   const bool tall = source.height >= source.width;
   const std::uint64_t short_side = tall ? source.width : source.height;
@@ -132,7 +190,23 @@ Size resized_size(Size source, const PreprocessOptions& options) {
 }
 
 Box crop_box(Size resized, const PreprocessOptions& options) {
-  const Size size = options.crop.value_or(resized);
+  Size size = options.crop.value_or(resized);
+  if (options.free_size) {
+    const std::uint32_t multiple = options.free_size->multiple;
+    size = {resized.width / multiple * multiple, resized.height / multiple * multiple};
+    if (size.width < 1 || size.height < 1)
+      throw Error(
+          ErrorCode::unsupported,
+          fmt::format("image of {}x{} pixels, resized: each side must have at least {}, to be a multiple of "
+                      "it; leave it out or give a smaller multiple",
+                      resized.width, resized.height, multiple));
+    if (size.width > kMaxSide || size.height > kMaxSide)
+      throw Error(
+          ErrorCode::unsupported,
+          fmt::format("image of {}x{} pixels: a sample has at most {} rows and columns; leave it out or "
+                      "give a bound such as `longest`",
+                      resized.width, resized.height, kMaxSide));
+  }
   if (size.width > resized.width || size.height > resized.height) {
     refuse(fmt::format("crop is {}x{}, larger than the resized image's {}x{}", size.width, size.height,
                        resized.width, resized.height));

@@ -187,8 +187,9 @@ void WideWriter::pick(const WideView& image, std::span<std::byte> sample) const 
   }
 }
 
-void WideWriter::write(const WideView& image, std::span<std::byte> sample) {
+void WideWriter::write(const WideView& image, const SampleSpec& made, std::span<std::byte> sample) {
   check(image);
+  spec_ = made;
   const Size source{image.width, image.height};
   const Size resized = resized_size(source, options_);
   const Box box = crop_box(resized, options_);

@@ -30,9 +30,10 @@ void turn_wide_upright(std::vector<std::byte>& pixels, std::uint32_t width, std:
 class WideWriter {
  public:
   explicit WideWriter(const PreprocessOptions& options);
+  // `made`: what the sample is, the options' spec or, if that is free, of the size that they give the image.
   // Errors: unsupported, if dtype or channels of the image are not those of the samples (gray becomes three
   // channels; nothing else is converted), or integers would lose bits; invalid_argument (sizes).
-  void write(const WideView& image, std::span<std::byte> sample);
+  void write(const WideView& image, const SampleSpec& made, std::span<std::byte> sample);
 
  private:
   struct Axis {

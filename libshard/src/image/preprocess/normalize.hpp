@@ -13,10 +13,12 @@
 
 namespace shard::image {
 
-// Writes rows into samples. Immutable after construction.
+// Writes rows into samples. Const members may be called from several threads at once.
 class RowWriter {
  public:
   RowWriter(DType dtype, Layout layout, const Normalization& normalization, Size size);
+  // Of the samples from now on.
+  void set_size(Size size) noexcept { size_ = size; }
   // Row `y` of width x 3 bytes into the sample at `sample`.
   void write(const std::uint8_t* rgb, std::uint32_t y, std::byte* sample) const;
   // Whether planes of floats are computed by vectors rather than looked up; the bits are the same.

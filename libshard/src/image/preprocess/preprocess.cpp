@@ -74,9 +74,14 @@ struct Preprocessor::Impl {
         wide(options.wide() ? std::make_unique<WideWriter>(options) : nullptr),
         writer(wide ? DType::u8 : spec.dtype, spec.layout, options.normalization,
                Size{spec.width, spec.height}),
-        row(std::size_t{spec.width} * 3) {}
+        made(spec) {}
 
-  void check_out(std::span<std::byte> out) const {
+  // The next sample goes to `out`.
+  void use(std::span<std::byte> out) {
+    grow = nullptr;
+    sample = out;
+    if (spec.is_free())
+      throw Error(ErrorCode::invalid_argument, "samples of any size: give a vector that may grow");
     if (out.size() != spec.size_bytes()) {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("out has {} bytes, a sample {}: give a span of the sample's size", out.size(),
@@ -84,22 +89,52 @@ struct Preprocessor::Impl {
     }
   }
 
-  // Sets up the resampler for a whole image of this size.
-  const Box& start(Size source, RowSink& sink) {
-    const Size resized = resized_size(source, options);
-    resampler.start(source, resized, crop_box(resized, options), options.filter, sink);
+  void use(std::vector<std::byte>& out) {
+    grow = &out;
+    if (!spec.is_free()) out.resize(static_cast<std::size_t>(spec.size_bytes()));
+    sample = out;
+  }
+
+  // What becomes of a whole image of this size.
+  struct Target {
+    Size source;
+    Size resized;
+    Box box;
+  };
+  Target target_of(Size source) {
+    Target target{source, resized_size(source, options), {}};
+    target.box = crop_box(target.resized, options);
+    made = spec.is_free() ? spec.sized(target.box.height, target.box.width) : spec;
+    return target;
+  }
+
+  // Sets up the resampler.
+  const Box& start(const Target& target, RowSink& sink) {
+    resampler.start(target.source, target.resized, target.box, options.filter, sink);
     return resampler.source_box();
   }
 
-  void resize(const RgbView& source, RowSink& sink) {
-    const Box& box = start({source.width, source.height}, sink);
+  // Of the next sample: what it takes beside the decoder's memory.
+  std::uint64_t own_bytes() const noexcept { return spec.is_free() ? made.size_bytes() : 0; }
+
+  // Takes the memory of the sample, if it was not given.
+  void take_sample() {
+    if (!spec.is_free()) return;
+    made.check();
+    grow->resize(static_cast<std::size_t>(made.size_bytes()));
+    sample = *grow;
+    writer.set_size({made.width, made.height});
+  }
+
+  void resize(const RgbView& source, const Target& target, RowSink& sink) {
+    const Box& box = start(target, sink);
     resampler.push(source.data + box.top * source.stride_bytes + std::size_t{box.left} * 3,
                    source.stride_bytes, box.height);
   }
 
   // The image that `reader` has opened: each few rows are resized while they are in cache.
-  void resize(JpegReader& reader, Size source, RowSink& sink) {
-    reader.start(start(source, sink));
+  void resize(JpegReader& reader, const Target& target, RowSink& sink) {
+    reader.start(start(target, sink));
     for (RgbView rows = reader.read_rows(kMaxBatchRows); rows.height > 0;
          rows = reader.read_rows(kMaxBatchRows)) {
       resampler.push(rows.data, rows.stride_bytes, rows.height);
@@ -108,8 +143,8 @@ struct Preprocessor::Impl {
   }
 
   // A PNG that is not interlaced, row by row: never the whole image in memory.
-  void resize(PngReader& reader, RowSink& sink) {
-    const Box box = start({reader.info().width, reader.info().height}, sink);
+  void resize(PngReader& reader, const Target& target, RowSink& sink) {
+    const Box box = start(target, sink);
     for (std::uint32_t y = 0; y < box.top; ++y) reader.read_row();
     if (resampler.takes_pieces()) {
       std::uint8_t* piece = png_rows.reserve(std::size_t{kPiecePixels} * 3);
@@ -137,25 +172,38 @@ struct Preprocessor::Impl {
     reader.finish();
   }
 
-  WarningSet run_file(Decoder& decoder, std::span<const std::byte> file, const DecodeOptions& decode,
-                      std::span<std::byte> out);
+  WarningSet run_file(Decoder& decoder, std::span<const std::byte> file, const DecodeOptions& decode);
 
-  // Calls `work` with the sink that makes a sample at `out`.
+  // Calls `work` with the sink that makes the sample.
   template <class Work>
-  void into_sample(std::span<std::byte> out, const Work& work) {
-    if (spec.dtype == DType::u8 && spec.layout == Layout::nhwc) {
-      ImageSink sink(reinterpret_cast<std::uint8_t*>(out.data()), std::size_t{spec.width} * 3);
+  void into_sample(const Work& work) {
+    take_sample();
+    if (made.dtype == DType::u8 && made.layout == Layout::nhwc) {
+      ImageSink sink(reinterpret_cast<std::uint8_t*>(sample.data()), std::size_t{made.width} * 3);
       work(sink);
     } else {
-      SampleSink sink(writer, row.data(), out.data());
+      row.resize(std::size_t{made.width} * 3);
+      SampleSink sink(writer, row.data(), sample.data());
       work(sink);
     }
   }
 
+  void run(const RgbView& source);
+  void run(const WideView& source) {
+    if (!wide)
+      throw Error(ErrorCode::invalid_argument, "an image with its own channels needs the option `channels`");
+    target_of({source.width, source.height});
+    take_sample();
+    wide->write(source, made, sample);
+  }
+
   PreprocessOptions options;
   SampleSpec spec;
-  std::unique_ptr<WideWriter> wide;  // else the others
+  std::unique_ptr<WideWriter> wide;        // else the others
+  std::vector<std::byte>* grow = nullptr;  // free: where `sample` is
+  std::span<std::byte> sample;
   RowWriter writer;
+  SampleSpec made;  // not free
   Resampler resampler;
   JpegReader jpeg;
   PixelBuffer png_rows;
@@ -169,42 +217,57 @@ Preprocessor& Preprocessor::operator=(Preprocessor&&) noexcept = default;
 Preprocessor::~Preprocessor() = default;
 
 const PreprocessOptions& Preprocessor::options() const noexcept { return impl_->options; }
+const SampleSpec& Preprocessor::made() const noexcept { return impl_->made; }
 
 RgbView Preprocessor::resize_crop(const RgbView& source) {
-  const std::size_t row_bytes = std::size_t{impl_->spec.width} * 3;
-  impl_->image.resize(row_bytes * impl_->spec.height);
+  const Impl::Target target = impl_->target_of({source.width, source.height});
+  const std::size_t row_bytes = std::size_t{target.box.width} * 3;
+  impl_->image.resize(row_bytes * target.box.height);
   ImageSink sink(impl_->image.data(), row_bytes);
-  with_memory_errors([&] { impl_->resize(source, sink); });
-  return {impl_->image.data(), impl_->spec.width, impl_->spec.height, row_bytes};
+  with_memory_errors([&] { impl_->resize(source, target, sink); });
+  return {impl_->image.data(), target.box.width, target.box.height, row_bytes};
 }
 
 void Preprocessor::run(const WideView& source, std::span<std::byte> out) {
-  impl_->check_out(out);
-  if (!impl_->wide)
-    throw Error(ErrorCode::invalid_argument, "an image with its own channels needs the option `channels`");
-  with_memory_errors([&] { impl_->wide->write(source, out); });
+  impl_->use(out);
+  with_memory_errors([&] { impl_->run(source); });
+}
+
+void Preprocessor::run(const WideView& source, std::vector<std::byte>& out) {
+  impl_->use(out);
+  with_memory_errors([&] { impl_->run(source); });
 }
 
 void Preprocessor::run(const RgbView& source, std::span<std::byte> out) {
-  impl_->check_out(out);
-  if (impl_->wide) {
+  impl_->use(out);
+  with_memory_errors([&] { impl_->run(source); });
+}
+
+void Preprocessor::run(const RgbView& source, std::vector<std::byte>& out) {
+  impl_->use(out);
+  with_memory_errors([&] { impl_->run(source); });
+}
+
+void Preprocessor::Impl::run(const RgbView& source) {
+  if (wide) {
     const std::size_t row_bytes = std::size_t{source.width} * 3;
     std::vector<std::byte> rows(row_bytes * source.height);
     for (std::uint32_t y = 0; y < source.height; ++y)
       std::memcpy(rows.data() + y * row_bytes, source.data + y * source.stride_bytes, row_bytes);
-    return run(WideView{rows.data(), DType::u8, 3, source.width, source.height}, out);
+    return run(WideView{rows.data(), DType::u8, 3, source.width, source.height});
   }
-  with_memory_errors([&] { impl_->into_sample(out, [&](RowSink& sink) { impl_->resize(source, sink); }); });
+  const Target target = target_of({source.width, source.height});
+  into_sample([&](RowSink& sink) { resize(source, target, sink); });
 }
 
 WarningSet Preprocessor::Impl::run_file(Decoder& decoder, std::span<const std::byte> file,
-                                        const DecodeOptions& decode, std::span<std::byte> out) {
+                                        const DecodeOptions& decode) {
   if (wide) {
     const AtEnd free_memory([&] {
       if (decode.memory != nullptr) decoder.release();
     });
     const WideImage decoded = decode_wide(decoder, file, decode);
-    wide->write(decoded.view(), out);
+    run(decoded.view());
     return decoded.warnings;
   }
   // Coefficients of a turned image are not those of the stored one turned: it is decoded whole and set
@@ -214,32 +277,38 @@ WarningSet Preprocessor::Impl::run_file(Decoder& decoder, std::span<const std::b
   if (format == Format::jpeg) {
     const JpegHeader& header = jpeg.open(file, decode);
     if (header.orientation == 1) {
-      const Size size{header.width, header.height};
-      const MemoryBudget::Share share = take_memory(decode, jpeg.memory_bytes());
+      const Target target = target_of({header.width, header.height});
+      const MemoryBudget::Share share = take_memory(decode, jpeg.memory_bytes() + own_bytes());
       const AtEnd free_memory([&] { jpeg.close(); });  // before the share is given back
-      into_sample(out, [&](RowSink& sink) { resize(jpeg, size, sink); });
+      into_sample([&](RowSink& sink) { resize(jpeg, target, sink); });
       return jpeg.warnings();
     }
   } else if (format == Format::png) {
     PngReader reader(file, decode);
     if (reader.info().orientation == 1 && reader.comes_by_rows()) {
-      const MemoryBudget::Share share = take_memory(decode, reader.memory_bytes());
-      into_sample(out, [&](RowSink& sink) { resize(reader, sink); });
+      const Target target = target_of({reader.info().width, reader.info().height});
+      const MemoryBudget::Share share = take_memory(decode, reader.memory_bytes() + own_bytes());
+      into_sample([&](RowSink& sink) { resize(reader, target, sink); });
       return reader.warnings();
     }
   }
   const AtEnd free_memory([&] {
     if (decode.memory != nullptr) decoder.release();
   });
-  const RgbView view = decoder.decode(file, decode);
-  into_sample(out, [&](RowSink& sink) { resize(view, sink); });
+  run(decoder.decode(file, decode));
   return decoder.warnings();
 }
 
 WarningSet Preprocessor::run_file(Decoder& decoder, std::span<const std::byte> file,
                                   const DecodeOptions& decode, std::span<std::byte> out) {
-  impl_->check_out(out);
-  return with_memory_errors([&] { return impl_->run_file(decoder, file, decode, out); });
+  impl_->use(out);
+  return with_memory_errors([&] { return impl_->run_file(decoder, file, decode); });
+}
+
+WarningSet Preprocessor::run_file(Decoder& decoder, std::span<const std::byte> file,
+                                  const DecodeOptions& decode, std::vector<std::byte>& out) {
+  impl_->use(out);
+  return with_memory_errors([&] { return impl_->run_file(decoder, file, decode); });
 }
 
 }  // namespace shard::image

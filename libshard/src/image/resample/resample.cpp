@@ -33,6 +33,11 @@ void Resampler::start(Size source, Size resized, const Box& box, Filter filter, 
   sink_ = &sink;
   columns_ = std::size_t{box.width} * 3;
   rows_pushed_ = pairs_done_ = outputs_done_ = carried_rows_ = piece_column_ = 0;
+  copies_ = source == resized;
+  if (copies_) {  // all filters keep each pixel
+    source_box_ = box;
+    return;
+  }
   start_vertical(source, resized, box, filter);
   start_horizontal(source, resized, box, filter);
 }
@@ -90,6 +95,13 @@ void Resampler::push(const std::uint8_t* rows, std::size_t stride_bytes, std::ui
     return;
   }
   const std::size_t row_bytes = std::size_t{source_box_.width} * 3;
+  if (copies_) {
+    for (; count > 0; --count, rows += stride_bytes) {
+      std::memcpy(sink_->begin_row(rows_pushed_), rows, row_bytes);
+      sink_->end_row(rows_pushed_++);
+    }
+    return;
+  }
   const std::uint32_t batch = kernels_.batch_rows;
   std::array<const std::uint8_t*, kMaxBatchRows> batch_rows{};
   while (count > 0) {

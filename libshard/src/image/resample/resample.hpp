@@ -84,6 +84,7 @@ class Resampler {
   std::vector<std::uint8_t> resized_row_;  // after the horizontal pass; as bytes side by side
   std::uint32_t piece_column_ = 0;         // of the current row, from source_box().left
   Box source_box_;
+  bool copies_ = false;  // the size does not change
   RowSink* sink_ = nullptr;
   std::size_t columns_ = 0;  // bytes of a finished row
   std::uint32_t rows_pushed_ = 0;

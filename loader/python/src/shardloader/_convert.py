@@ -96,14 +96,17 @@ def convert(
         list can be on servers (docs/remote.md).
     out: a folder, or "s3://BUCKET/PREFIX", to which each shard is uploaded when it is finished.
     preset: "eval" (short side 256, centre crop 224, float16 NCHW, normalised) or "train" (256x256 uint8
-        NHWC, to be cropped and normalised while training). The options below change single parts of it; None
-        leaves them as they are.
+        NHWC, to be cropped and normalised while training). None: "eval". The options below change single
+        parts of it; None leaves them as they are.
     progress: True for a bar (tqdm where it is installed), or a function (done, planned,
         rejected) that is called some times a second.
 
     What a sample is:
     resize: length of the short side in pixels. crop: N or (height, width) around the centre, or "none".
         squash: the (height, width) to which images are resized without keeping their aspect ratio.
+    size: "original" keeps each image's own size (docs/sizes.md), and preset is then "train" if it is not
+        given; N is short for resize=N, crop=N. longest, shortest: pixels of that side, or area: of the image,
+        to which larger images are resized. multiple: of which both sides are made multiples.
     filter: "bilinear", "bicubic", "lanczos", "box" or "nearest", as Pillow defines them.
     dtype: "uint8", "uint16", "float16", "bfloat16" or "float32", or numpy's or PyTorch's. "uint16" keeps all
         bits of images of 16 bits. layout: "nchw" or "nhwc".

@@ -37,7 +37,7 @@ def _whole_word(name: str, value: Any) -> str:
     return str(_whole(name, value))
 
 
-def _channels(name: str, value: Any) -> str:
+def _number_or_word(name: str, value: Any) -> str:
     return value if isinstance(value, str) else str(_check.whole(name, value, 1))
 
 
@@ -95,13 +95,18 @@ def class_names(name: str, value: Any) -> dict[str, Any]:
 class SampleOptions(TypedDict, total=False):
     """What a sample is and how it is stored: of convert() and Writer. None leaves a part as it is."""
 
-    preset: Annotated[str, _word, "eval"]
+    preset: Annotated[str | None, _word]
     resize: Annotated[int | None, _whole_word]
     crop: Annotated[Size | str | None, _size]
     squash: Annotated[tuple[int, int] | None, _both_sides]
+    size: Annotated[int | str | None, _number_or_word]
+    longest: Annotated[int | None, _whole_word]
+    shortest: Annotated[int | None, _whole_word]
+    area: Annotated[int | str | None, _number_or_word]
+    multiple: Annotated[int | None, _whole_word]
     filter: Annotated[str | None, _word]
     dtype: Annotated[Any, _dtype]
-    channels: Annotated[int | str | None, _channels]
+    channels: Annotated[int | str | None, _number_or_word]
     depth: Annotated[int | None, _whole]
     layout: Annotated[str | None, _word]
     normalize: Annotated[str | None, _word]

@@ -274,7 +274,7 @@ class Dataset:
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of a sample: (channels, rows, columns) or (rows, columns, channels), depending on `layout`.
-        A tensor has one to four axes."""
+        A tensor has one to four axes. 0 rows and 0 columns: each sample has its own."""
         return self._info["shape"]
 
     @property
@@ -375,7 +375,7 @@ class Dataset:
 
     def shard_images(self, shard: int) -> np.ndarray[Any, Any]:
         """All samples of one shard, [sample, ...], as a read-only view of the mapping; a copy if only some of
-        them are selected. UnsupportedError if they have a codec."""
+        them are selected. UnsupportedError if they have a codec, or a size of their own."""
         at = _position(shard, len(self._info["shards"]), "shard")
         images = to_numpy(self._core.shard_images(at))
         return (
