@@ -1,6 +1,7 @@
 # Looks for everything that this configuration needs before any of it is used, so that one message names all
 # that is missing and the line that installs it. The folders then find what they link, as before.
 include_guard()
+list(APPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_LIST_DIR}")  # FindMbedCrypto.cmake
 
 set(missing_names "")
 set(missing_packages "")
@@ -33,6 +34,7 @@ shard_need_module(nlohmann_json nlohmann-json3-dev 3.10)
 shard_need_pkg(libzstd libzstd-dev)
 shard_need_pkg(libxxhash libxxhash-dev)
 shard_need_pkg(zlib zlib1g-dev)
+shard_need_module(MbedCrypto libmbedtls-dev)
 shard_need_pkg(expat libexpat1-dev)
 shard_need_pkg(spng libspng-dev)
 shard_need_pkg(libwebp libwebp-dev)

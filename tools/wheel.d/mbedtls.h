@@ -1,4 +1,5 @@
 // The parts of mbedTLS 2.28 that libcurl needs as a client in the wheel: TLS 1.2 with ECDHE, and certificates with RSA and ECDSA.
+// libshard takes MD5, SHA-256 and base64 of it (libshard/src/base/digest/digests.cpp).
 // tools/wheel.d/libraries installs it as mbedtls/config.h. There are no locks (MBEDTLS_THREADING_C): each connection has its own
 // contexts, so a process that is forked while another thread connects finds nothing locked.
 #ifndef MBEDTLS_CONFIG_H

@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-#include "base/digest/sha256.hpp"
+#include "base/digest/digests.hpp"
 #include "base/text/quote.hpp"
 #include "remote/http/curl_library.hpp"
 
@@ -112,8 +112,7 @@ void HttpRequest::set_access() {
   if (!access.bearer.empty()) return add_header("Authorization: Bearer " + access.bearer);
   set(CURLOPT_AWS_SIGV4, access.sigv4.c_str());
   // libcurl 7.88 signs this header, but does not make it, and Amazon insists on it.
-  add_header("x-amz-content-sha256: " +
-             (job_.payload.empty() ? std::string(kSha256OfNothing) : job_.payload));
+  add_header("x-amz-content-sha256: " + (job_.payload.empty() ? sha256_hex({}) : job_.payload));
   const SigningKeys keys = access.keys->current();
   keys_version_ = keys.version;
   set(CURLOPT_USERNAME, keys.id.c_str());

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/bytes.hpp"
-#include "base/digest/sha256.hpp"
+#include "base/digest/digests.hpp"
 #include "base/text/quote.hpp"
 #include "remote/http/http_answer.hpp"
 #include "remote/http/http_engine.hpp"

@@ -155,9 +155,7 @@ class Upload {
 
   // That of a multipart upload: the MD5 of the MD5s of its parts.
   static std::string etag_of(const std::vector<Md5Digest>& digests) {
-    Md5Stream all;
-    for (const Md5Digest& digest : digests) all.update(digest);
-    return fmt::format("{}-{}", to_hex(all.digest()), digests.size());
+    return fmt::format("{}-{}", to_hex(md5(std::as_bytes(std::span(digests)))), digests.size());
   }
 
   // Of the unfinished uploads the one with the most bytes, and its parts by number.

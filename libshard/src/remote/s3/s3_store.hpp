@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "base/digest/md5.hpp"
+#include "base/digest/digests.hpp"
 #include "remote/s3/remote_folder.hpp"
 #include "remote/s3/s3_answer.hpp"
 
