@@ -1,5 +1,6 @@
 #include "cli/config_file.hpp"
 #include "base/text/quote.hpp"
+#include "base/text/words.hpp"
 
 #include <fmt/format.h>
 
@@ -12,14 +13,6 @@
 
 namespace shard::cli {
 namespace {
-
-constexpr std::string_view kBlank = " \t\r";
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(kBlank);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
-}
 
 std::string_view without_quotes(std::string_view text) {
   const bool quoted =

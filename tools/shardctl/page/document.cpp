@@ -2,23 +2,11 @@
 
 #include <string_view>
 
+#include "base/text/xml.hpp"
 #include "shardctl/page/assets.hpp"
 
 namespace shard::ctl {
 namespace {
-
-std::string escaped_title(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    if (c == '&')
-      escaped += "&amp;";
-    else if (c == '<')
-      escaped += "&lt;";
-    else
-      escaped += c;
-  }
-  return escaped;
-}
 
 // Valid JSON without '<', so that no end of the script element is in it.
 std::string script_json(const Json& data) {
@@ -44,7 +32,7 @@ std::string html_document(const std::string& title, const Json& data) {
     html += with;
     rest.remove_prefix(at + mark.size());
   };
-  fill("@title@", escaped_title(title));
+  fill("@title@", xml_escaped(title));
   fill("@style@", k_page_css);
   fill("@data@", script_json(data));
   fill("@script@", k_page_js);

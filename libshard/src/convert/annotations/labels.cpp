@@ -8,6 +8,7 @@
 
 #include "base/files/file.hpp"
 #include "base/text/quote.hpp"
+#include "base/text/words.hpp"
 #include "convert/annotations/csv.hpp"
 #include "convert/annotations/label_column.hpp"
 #include "convert/sources/number_text.hpp"
@@ -20,6 +21,9 @@ namespace shard::convert {
 namespace {
 
 constexpr std::uint64_t kMaxTableBytes = std::uint64_t{4} << 30U;
+
+// Line ends within quotes are part of a field.
+std::string_view without_blanks(std::string_view text) { return trimmed(text, " \t"); }
 
 void append_le(std::vector<std::byte>& out, std::uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i) out.push_back(static_cast<std::byte>(value >> (8 * i)));
@@ -133,7 +137,7 @@ class ImageTable {
   // `header`: the first line names the columns. If not, a first line that begins with "path" is passed over.
   ImageTable(const std::filesystem::path& path, bool header)
       : path_(path), file_(quoted(path)), rows_(read(path, file_)) {
-    if (!rows_.empty() && (header || trimmed(rows_.front().fields[0]) == "path")) {
+    if (!rows_.empty() && (header || without_blanks(rows_.front().fields[0]) == "path")) {
       header_ = rows_.front();
       rows_.erase(rows_.begin());
       check_header();
@@ -196,7 +200,7 @@ class ImageTable {
     for (CsvRow& row : rows_) {
       std::string& path = row.fields[0];
       if (!is_input(path)) {
-        const Input plain{std::string(trimmed(path))};
+        const Input plain{std::string(without_blanks(path))};
         if (!is_input(plain.path))
           refuse_unknown(list, Input{path}, fmt::format("{}: line {}", file_, row.line));
         path = plain.path;
@@ -219,7 +223,7 @@ class ImageTable {
 
  private:
   void check_header() {
-    for (std::string& name : header_.fields) name = trimmed(name);
+    for (std::string& name : header_.fields) name = without_blanks(name);
     std::vector<std::string_view> names;
     for (const std::string& name : header_.fields)
       if (!name.empty()) names.push_back(name);
@@ -249,7 +253,7 @@ void reject_empty(const ImageTable& file, InputList& list, std::size_t first, st
     const CsvRow& row = file.row_of(input);
     const bool empty = std::any_of(row.fields.begin() + static_cast<std::ptrdiff_t>(first),
                                    row.fields.begin() + static_cast<std::ptrdiff_t>(last),
-                                   [](const std::string& field) { return trimmed(field).empty(); });
+                                   [](const std::string& field) { return without_blanks(field).empty(); });
     if (empty)
       list.rejects.push_back(
           {input.key(), fmt::format("has an empty label in {}, line {}", file.plain_name(), row.line)});
@@ -264,7 +268,7 @@ LabelTable labels_of(const ImageTable& file, InputList& list, std::size_t first,
   LabelTable table;
   reject_empty(file, list, first, last);
   const auto field_of = [&](const CsvRow& row, std::size_t at) {
-    return LabelField{row.line, trimmed(row.fields[at])};
+    return LabelField{row.line, without_blanks(row.fields[at])};
   };
   const std::size_t values = last - first;
   LabelKind kind = LabelKind::values;

@@ -1,17 +1,16 @@
-#include <expat.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <exception>
 #include <iterator>
-#include <memory>
 #include <optional>
 #include <utility>
 
 #include "base/text/quote.hpp"
+#include "base/text/words.hpp"
+#include "base/text/xml.hpp"
 #include "convert/annotations/label_file.hpp"
 #include "shard/error.hpp"
 
@@ -19,17 +18,10 @@ namespace shard::convert {
 
 namespace {
 
-constexpr std::size_t kMaxXmlDepth = 32;
-constexpr std::size_t kMaxXmlText = 4096;  // of an element
+constexpr std::size_t kMaxVocText = 4096;  // of an element
 constexpr std::uint32_t kMaxVocSide = 100'000'000;
 
 [[noreturn]] void refuse_voc(const std::string& why) { throw Error(ErrorCode::corrupt, why); }
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  const std::size_t begin = std::min(text.find_first_not_of(kBlank), text.size());
-  return text.substr(begin, text.find_last_not_of(kBlank) + 1 - begin);
-}
 
 // An <object> while it is read.
 struct VocObject {
@@ -44,45 +36,32 @@ class VocBuilder {
  public:
   LabelFile file;
 
-  void begin(std::string_view element) {
-    if (depth_ == 0 && element != "annotation")
+  void begin(std::string_view path) {
+    const std::size_t slash = path.rfind('/');
+    const std::string_view parent = path.substr(0, slash);
+    const std::string_view element = path.substr(slash + 1);
+    if (parent.empty() && element != "annotation")
       refuse_voc(
           fmt::format("its root is <{}>: <annotation> of Pascal VOC is needed", quoted_excerpt(element)));
-    if (++depth_ > kMaxXmlDepth)
-      refuse_voc(fmt::format("more than {} elements inside each other", kMaxXmlDepth));
-    if (is_value(path_))
+    if (is_value(parent))
       refuse_voc(
-          fmt::format("{} has <{}> in it: text is needed", quoted_excerpt(path_), quoted_excerpt(element)));
-    ends_.push_back(path_.size());
-    path_ += '/';
-    path_ += element;
-    text_.clear();
-    check_place(element);
-    if (path_ == "/annotation/object") object_ = VocObject();
+          fmt::format("{} has <{}> in it: text is needed", quoted_excerpt(parent), quoted_excerpt(element)));
+    check_place(path, element);
+    if (path == "/annotation/object") object_ = VocObject();
   }
 
-  void text(std::string_view more) {
-    if (text_.size() + more.size() > kMaxXmlText)
-      refuse_voc(fmt::format("more than {} bytes of text in {}", kMaxXmlText, quoted_excerpt(path_)));
-    text_ += more;
-  }
-
-  void end() {
-    const std::string_view value = trimmed(text_);
-    const std::string_view path = path_;
-    if (path == "/annotation/filename") take_once(filename_, "filename", std::string(value));
-    if (path == "/annotation/size/width") take_once(width_, "size/width", side(value));
-    if (path == "/annotation/size/height") take_once(height_, "size/height", side(value));
-    if (path == "/annotation/object/name") take_once(object_.name, "name", std::string(value));
-    if (path == "/annotation/object/difficult") take_once(object_.difficult, "difficult", difficult(value));
+  void end(std::string_view path, std::string_view text) {
+    const std::string_view value = trimmed(text);
+    if (path == "/annotation/filename") take_once("it", filename_, "filename", std::string(value));
+    if (path == "/annotation/size/width") take_once("it", width_, "size/width", side(value));
+    if (path == "/annotation/size/height") take_once("it", height_, "size/height", side(value));
+    if (path == "/annotation/object/name") take_once(which(), object_.name, "name", std::string(value));
+    if (path == "/annotation/object/difficult")
+      take_once(which(), object_.difficult, "difficult", difficult(value));
     constexpr std::string_view kBox = "/annotation/object/bndbox/";
     if (path.starts_with(kBox)) take_side(path.substr(kBox.size()), value);
     if (path == "/annotation/object") end_object();
     if (path == "/annotation") end_annotation();
-    path_.resize(ends_.back());
-    ends_.pop_back();
-    --depth_;
-    text_.clear();
   }
 
  private:
@@ -98,22 +77,20 @@ class VocBuilder {
   }
 
   // An object in another place would be passed over.
-  void check_place(std::string_view element) const {
+  static void check_place(std::string_view path, std::string_view element) {
     const auto refuse = [&](std::string_view place) {
-      refuse_voc(fmt::format("it has {}: {} is the place of Pascal VOC", quoted_excerpt(path_), place));
+      refuse_voc(fmt::format("it has {}: {} is the place of Pascal VOC", quoted_excerpt(path), place));
     };
     std::string name(element);
     for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    if (name == "object" && path_ != "/annotation/object") refuse("/annotation/object");
-    if (name == "bndbox" && path_ != "/annotation/object/bndbox" && path_ != "/annotation/object/part/bndbox")
+    if (name == "object" && path != "/annotation/object") refuse("/annotation/object");
+    if (name == "bndbox" && path != "/annotation/object/bndbox" && path != "/annotation/object/part/bndbox")
       refuse("/annotation/object/bndbox");
   }
 
   template <class T>
-  void take_once(std::optional<T>& member, std::string_view name, T value) const {
-    if (member)
-      refuse_voc(
-          fmt::format("{} has two {}", path_.starts_with("/annotation/object") ? which() : "it", name));
+  static void take_once(const std::string& who, std::optional<T>& member, std::string_view name, T value) {
+    if (member) refuse_voc(fmt::format("{} has two {}", who, name));
     member = std::move(value);
   }
 
@@ -140,13 +117,12 @@ class VocBuilder {
   void take_side(std::string_view name, std::string_view text) {
     for (std::size_t i = 0; i < kSides.size(); ++i) {
       if (name != kSides[i]) continue;
-      if (object_.sides[i]) refuse_voc(fmt::format("{} has two {}", which(), name));
       double value = 0;
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
       if (error != std::errc{} || end != text.data() + text.size() || !(std::abs(value) <= kMaxVocSide))
         refuse_voc(fmt::format("{}: {} is {}: a finite number of pixels is needed", which(), name,
                                quoted_excerpt(text)));
-      object_.sides[i] = value;
+      take_once(which(), object_.sides[i], name, value);
     }
   }
 
@@ -181,66 +157,8 @@ class VocBuilder {
   std::optional<std::string> filename_;
   std::optional<std::uint32_t> width_;
   std::optional<std::uint32_t> height_;
-  std::size_t depth_ = 0;
-  std::string path_;
-  std::vector<std::size_t> ends_;  // of path_, before each open element
-  std::string text_;               // of the innermost element since it began or another one in it ended
   VocObject object_;
   std::size_t number_ = 0;
-};
-
-// Calls the builder from expat, which is C: exceptions wait until it has returned.
-class XmlReader {
- public:
-  explicit XmlReader(VocBuilder& builder) : builder_(builder), parser_(XML_ParserCreate(nullptr)) {
-    if (!parser_) throw Error(ErrorCode::resource, "no memory for the XML parser");
-    XML_SetUserData(parser_.get(), this);
-    XML_SetElementHandler(
-        parser_.get(),
-        [](void* self, const char* name, const char**) {
-          static_cast<XmlReader*>(self)->call([&](VocBuilder& to) { to.begin(name); });
-        },
-        [](void* self, const char*) {
-          static_cast<XmlReader*>(self)->call([](VocBuilder& to) { to.end(); });
-        });
-    XML_SetCharacterDataHandler(parser_.get(), [](void* self, const char* text, int size) {
-      static_cast<XmlReader*>(self)->call([&](VocBuilder& to) {
-        to.text({text, static_cast<std::size_t>(size)});
-      });
-    });
-    XML_SetStartDoctypeDeclHandler(parser_.get(), [](void* self, const char*, const char*, const char*, int) {
-      static_cast<XmlReader*>(self)->call([](VocBuilder&) {
-        refuse_voc("it has a DOCTYPE, which annotations do not need: entities are not expanded");
-      });
-    });
-  }
-
-  void parse(std::string_view text) {
-    const XML_Status status = XML_Parse(parser_.get(), text.data(), static_cast<int>(text.size()), XML_TRUE);
-    if (error_) std::rethrow_exception(error_);
-    if (status == XML_STATUS_OK) return;
-    refuse_voc(fmt::format("line {}: no XML: {}", XML_GetCurrentLineNumber(parser_.get()),
-                           XML_ErrorString(XML_GetErrorCode(parser_.get()))));
-  }
-
- private:
-  template <class Work>
-  void call(const Work& work) noexcept {
-    if (error_) return;
-    try {
-      work(builder_);
-    } catch (...) {
-      error_ = std::current_exception();
-      XML_StopParser(parser_.get(), XML_FALSE);
-    }
-  }
-
-  struct Free {
-    void operator()(XML_Parser parser) const noexcept { XML_ParserFree(parser); }
-  };
-  VocBuilder& builder_;
-  std::unique_ptr<std::remove_pointer_t<XML_Parser>, Free> parser_;
-  std::exception_ptr error_;
 };
 
 }  // namespace
@@ -249,7 +167,8 @@ LabelFile parse_voc(std::string_view text) {
   if (text.size() > kMaxLabelFileBytes)
     refuse_voc(fmt::format("has {} bytes; at most {} are read", text.size(), kMaxLabelFileBytes));
   VocBuilder builder;
-  XmlReader(builder).parse(text);
+  read_xml(text, {[&](std::string_view path, std::string_view value) { builder.end(path, value); },
+                  [&](std::string_view path) { builder.begin(path); }, kMaxVocText});
   return std::move(builder.file);
 }
 

@@ -9,14 +9,6 @@
 
 namespace shard::convert {
 
-// Without blanks and tabs at both ends.
-inline std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t";
-  const std::size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
-}
-
 // Digits, perhaps with one sign in front: the value may be of any size.
 inline bool is_whole_text(std::string_view text) {
   if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);

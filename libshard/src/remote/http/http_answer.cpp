@@ -4,6 +4,9 @@
 #include <charconv>
 #include <system_error>
 
+#include "base/text/words.hpp"
+#include "base/text/xml.hpp"
+
 namespace shard {
 
 std::optional<std::uint64_t> whole_number(std::string_view text) {
@@ -33,15 +36,8 @@ bool equals_ignoring_case(std::string_view a, std::string_view b) {
 }
 
 std::string error_code_of(std::string_view xml) {
-  const std::size_t begin = xml.find("<Code>");
-  const std::size_t end = xml.find("</Code>");
-  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin + 6 || end > begin + 70)
-    return {};
-  const std::string_view code = xml.substr(begin + 6, end - begin - 6);
-  const bool plain = std::all_of(code.begin(), code.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-  });
-  return plain ? std::string(code) : std::string();
+  const std::string code = xml_text(xml, "Code");
+  return code.size() <= 64 && is_word(code, "") ? code : std::string();
 }
 
 }  // namespace shard

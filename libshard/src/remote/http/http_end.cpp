@@ -4,11 +4,11 @@
 #include <algorithm>
 
 #include "base/text/quote.hpp"
+#include "base/text/words.hpp"
+#include "base/text/xml.hpp"
 #include "remote/http/address.hpp"
 #include "remote/http/http_answer.hpp"
 #include "remote/http/http_request.hpp"
-#include "remote/http/text.hpp"
-#include "remote/http/xml_text.hpp"
 
 namespace shard {
 namespace {

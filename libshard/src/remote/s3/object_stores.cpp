@@ -8,8 +8,8 @@
 #include "base/bytes.hpp"
 #include "base/files/file.hpp"
 #include "base/text/quote.hpp"
+#include "base/text/words.hpp"
 #include "remote/http/address.hpp"
-#include "remote/http/text.hpp"
 #include "remote/s3/credentials/aws_key_sources.hpp"
 
 namespace shard {

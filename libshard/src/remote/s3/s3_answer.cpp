@@ -3,68 +3,81 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
+#include <optional>
 #include <utility>
 
+#include "base/text/xml.hpp"
 #include "remote/http/http_answer.hpp"
-#include "remote/http/xml_text.hpp"
 
 namespace shard {
 namespace {
 
 constexpr std::uint32_t kMaxParts = 10'000;
 
-std::string xml_escaped(std::string_view text) {
-  std::string xml;
-  for (const char c : text) {
-    if (c == '&')
-      xml += "&amp;";
-    else if (c == '<')
-      xml += "&lt;";
-    else if (c == '>')
-      xml += "&gt;";
-    else
-      xml += c;
-  }
-  return xml;
+// Reads a page of a list: `take` gets the path of each element inside the root, as "Part/Size", and its text.
+// True: there are further pages.
+template <class Take>
+bool read_page(std::string_view xml, const Take& take) {
+  bool truncated = false;
+  read_xml(xml, {[&](std::string_view path, std::string_view text) {
+             const std::size_t inside = path.find('/', 1);
+             if (inside == std::string_view::npos) return;
+             path.remove_prefix(inside + 1);
+             if (path == "IsTruncated") truncated = text == "true";
+             take(path, text);
+           }});
+  return truncated;
 }
-
-bool is_truncated(std::string_view xml) { return xml_text(xml, "IsTruncated") == "true"; }
 
 }  // namespace
 
 S3PartList parse_parts(std::string_view xml) {
   S3PartList list;
-  for (const std::string_view part : xml_elements(xml, "Part")) {
-    const auto number = whole_number(xml_text(part, "PartNumber"));
-    const auto size = whole_number(xml_text(part, "Size"));
-    if (!number || *number == 0 || *number > kMaxParts || !size) continue;
-    list.parts.push_back({static_cast<std::uint32_t>(*number), xml_text(part, "ETag"), *size});
-  }
-  if (is_truncated(xml)) list.next = xml_text(xml, "NextPartNumberMarker");
+  std::string marker;
+  std::optional<std::uint64_t> number, size;
+  std::string etag;
+  const bool truncated = read_page(xml, [&](std::string_view path, std::string_view text) {
+    if (path == "NextPartNumberMarker") marker = text;
+    if (path == "Part/PartNumber") number = whole_number(text);
+    if (path == "Part/Size") size = whole_number(text);
+    if (path == "Part/ETag") etag = text;
+    if (path != "Part") return;
+    if (number && *number > 0 && *number <= kMaxParts && size)
+      list.parts.push_back({static_cast<std::uint32_t>(*number), std::move(etag), *size});
+    number = size = std::nullopt;
+    etag.clear();
+  });
+  if (truncated) list.next = marker;
   return list;
 }
 
 S3UploadList parse_uploads(std::string_view xml) {
   S3UploadList list;
-  for (const std::string_view upload : xml_elements(xml, "Upload")) {
-    std::string id = xml_text(upload, "UploadId");
-    if (!id.empty()) list.uploads.push_back({xml_text(upload, "Key"), std::move(id)});
-  }
-  if (is_truncated(xml)) {
-    list.next_key = xml_text(xml, "NextKeyMarker");
-    list.next_id = xml_text(xml, "NextUploadIdMarker");
-  }
+  std::string next_key, next_id;
+  S3UploadList::Upload upload;
+  const bool truncated = read_page(xml, [&](std::string_view path, std::string_view text) {
+    if (path == "NextKeyMarker") next_key = text;
+    if (path == "NextUploadIdMarker") next_id = text;
+    if (path == "Upload/Key") upload.key = text;
+    if (path == "Upload/UploadId") upload.id = text;
+    if (path != "Upload") return;
+    if (!upload.id.empty()) list.uploads.push_back(std::move(upload));
+    upload = {};
+  });
+  if (!truncated) return list;
+  list.next_key = next_key;
+  list.next_id = next_id;
   return list;
 }
 
 S3KeyList parse_keys(std::string_view xml) {
   S3KeyList list;
-  for (const std::string_view object : xml_elements(xml, "Contents"))
-    list.keys.push_back(xml_text(object, "Key"));
-  list.truncated = is_truncated(xml);
-  if (list.truncated) list.next = xml_text(xml, "NextContinuationToken");
+  std::string next;
+  list.truncated = read_page(xml, [&](std::string_view path, std::string_view text) {
+    if (path == "NextContinuationToken") next = text;
+    if (path == "Contents/Key") list.keys.emplace_back(text);
+  });
+  if (list.truncated) list.next = next;
   return list;
 }
 

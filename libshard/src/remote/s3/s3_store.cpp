@@ -1,5 +1,4 @@
 #include "remote/s3/s3_store.hpp"
-#include "remote/http/xml_text.hpp"
 
 #include <fmt/format.h>
 
@@ -7,6 +6,7 @@
 
 #include "base/bytes.hpp"
 #include "base/text/quote.hpp"
+#include "base/text/xml.hpp"
 #include "remote/http/address.hpp"
 
 namespace shard {
@@ -32,6 +32,17 @@ void check_etag(const ObjectReply& reply, const Md5Digest& digest, const std::st
   throw Error(ErrorCode::corrupt,
               fmt::format("the server stored other bytes of {} than were sent: its ETag is {}, the MD5 is {}",
                           quoted(name), etag, to_hex(digest)));
+}
+
+// A list in an answer about `name`.
+template <class List>
+List read_list(List (*parse)(std::string_view), const ObjectReply& reply, const std::string& name) {
+  try {
+    return parse(as_text(reply.body));
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                fmt::format("the server's list of {} cannot be read: {}", quoted(name), error.what()));
+  }
 }
 
 }  // namespace
@@ -99,7 +110,7 @@ std::vector<std::string> S3Store::names(const std::string& ending, const std::st
   unsigned empty = 0;
   do {
     const std::string token = page.next;
-    page = parse_keys(as_text(folder_->client().call(*bucket_.object, call, stop).body));
+    page = read_list(parse_keys, folder_->client().call(*bucket_.object, call, stop), address());
     for (const std::string& key : page.keys)
       if (key.starts_with(folder) && key.ends_with(ending) &&
           key.find('/', folder.size()) == std::string::npos)
@@ -150,7 +161,7 @@ std::vector<std::string> S3Store::list_uploads(const std::string& name, const st
     call.expected = {kForbidden, kNotFound, 405, kNotImplemented};
     const ObjectReply reply = folder_->client().call(*bucket_.object, call, stop);
     if (reply.status >= 300) break;
-    const S3UploadList page = parse_uploads(as_text(reply.body));
+    const S3UploadList page = read_list(parse_uploads, reply, folder_->address_of(name));
     for (const S3UploadList::Upload& upload : page.uploads)
       if (upload.key == key) ids.push_back(upload.id);
     if (page.next_key != key || page.uploads.empty())
@@ -172,7 +183,7 @@ std::optional<std::vector<S3Part>> S3Store::list_parts(const std::string& name, 
     call.expected = {kNotFound};
     const ObjectReply reply = send(name, call, stop);
     if (reply.status == kNotFound) return std::nullopt;
-    S3PartList page = parse_parts(as_text(reply.body));
+    S3PartList page = read_list(parse_parts, reply, folder_->address_of(name));
     parts.insert(parts.end(), page.parts.begin(), page.parts.end());
     if (page.next.empty() || page.next == marker || parts.size() >= kMaxNames) return parts;
     marker = std::move(page.next);

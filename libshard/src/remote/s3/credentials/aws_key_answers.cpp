@@ -7,7 +7,8 @@
 
 #include "base/text/json.hpp"
 #include "base/text/quote.hpp"
-#include "remote/http/text.hpp"
+#include "base/text/words.hpp"
+#include "base/text/xml.hpp"
 #include "remote/s3/credentials/aws_key_sources.hpp"
 
 namespace shard {
@@ -99,17 +100,19 @@ SigningKeys keys_of_json(std::string_view text, const std::string& who) {
 }
 
 SigningKeys keys_of_xml(std::string_view text, const std::string& who) {
-  const auto inside = [](std::string_view xml, const std::string& name) -> std::string_view {
-    const std::size_t tag = xml.find("<" + name + ">");
-    if (tag == std::string_view::npos) return {};
-    const std::size_t begin = tag + name.size() + 2;
-    const std::size_t end = xml.find("</" + name + ">", begin);
-    return end == std::string_view::npos ? std::string_view() : xml.substr(begin, end - begin);
-  };
-  const std::string_view keys = inside(text, "Credentials");
-  const auto value = [&](const char* name) { return std::string(trimmed(inside(keys, name))); };
-  return checked_keys({value("AccessKeyId"), value("SecretAccessKey"), value("SessionToken")},
-                      value("Expiration"), who);
+  std::map<std::string, std::string> found;
+  try {
+    read_xml(text, {[&](std::string_view path, std::string_view value) {
+               constexpr std::string_view kKeys = "/Credentials/";
+               const std::size_t at = path.find(kKeys);
+               if (at != std::string_view::npos)
+                 found.emplace(path.substr(at + kKeys.size()), trimmed(value));
+             }});
+  } catch (const Error&) {
+    refuse_answer(who, "its answer has no keys: it is no XML");
+  }
+  return checked_keys({found["AccessKeyId"], found["SecretAccessKey"], found["SessionToken"]},
+                      found["Expiration"], who);
 }
 
 }  // namespace shard

@@ -11,10 +11,10 @@
 #include "base/bytes.hpp"
 #include "base/files/file.hpp"
 #include "base/text/quote.hpp"
+#include "base/text/words.hpp"
 #include "remote/http/address.hpp"
 #include "remote/http/http_answer.hpp"
 #include "remote/http/http_call.hpp"
-#include "remote/http/text.hpp"
 
 namespace shard {
 namespace {

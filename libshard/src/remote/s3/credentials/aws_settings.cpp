@@ -13,8 +13,8 @@
 #include "base/bytes.hpp"
 #include "base/files/file.hpp"
 #include "base/text/quote.hpp"
+#include "base/text/words.hpp"
 #include "remote/http/address.hpp"
-#include "remote/http/text.hpp"
 
 namespace shard {
 namespace {

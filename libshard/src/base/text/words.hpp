@@ -1,4 +1,4 @@
-// Pure functions of text from settings and answers.
+// Pure functions of text from files, settings and answers.
 #pragma once
 
 #include <algorithm>
@@ -6,12 +6,11 @@
 
 namespace shard {
 
-// Without spaces and ends of lines around it.
-inline std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const std::size_t begin = text.find_first_not_of(kSpace);
+// Without spaces and ends of lines around it, or without the bytes of `blanks`.
+inline std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\r\n") {
+  const std::size_t begin = text.find_first_not_of(blanks);
   if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+  return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
 }
 
 // Letters and digits of ASCII, and bytes of `further`. Not empty.
