@@ -1,6 +1,7 @@
 #include "base/files/file_io.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -269,6 +270,15 @@ void read_file_into(const std::filesystem::path& path, std::uint64_t max_bytes, 
     if (used > max_bytes) refuse(used);
   }
   out.resize(used);
+}
+
+LockState lock_alone(int fd) noexcept {
+  int status = 0;
+  do {
+    status = ::flock(fd, LOCK_EX | LOCK_NB);
+  } while (status != 0 && errno == EINTR);
+  if (status == 0) return LockState::taken;
+  return errno == EWOULDBLOCK ? LockState::busy : LockState::not_supported;
 }
 
 }  // namespace shard

@@ -27,6 +27,10 @@ UniqueFd open_read(const std::filesystem::path& path);
 UniqueFd open_plain(const std::filesystem::path& path, int flags) noexcept;
 // Whether `path` names the file that `fd` has open.
 bool names_file(const std::filesystem::path& path, int fd) noexcept;
+
+enum class LockState : std::uint8_t { taken, busy, not_supported };
+// Tries to lock an open file or folder for this process alone (flock). EINTR is handled.
+LockState lock_alone(int fd) noexcept;
 // A new file without a name in `folder`, for reading and writing. The kernel removes it with its
 // last descriptor and mapping, however the process ends. Where the file system has no such files,
 // its name is removed at once.

@@ -1,7 +1,6 @@
 #include "base/files/temp_file.hpp"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -33,17 +32,6 @@ std::uint64_t random_number() {
     if (errno != EINTR) throw Error(ErrorCode::io, "the system has no random numbers (getrandom)");
   }
   return value;
-}
-
-enum class Lock { taken, busy, not_supported };
-
-Lock try_lock(int fd) noexcept {
-  int status = 0;
-  do {
-    status = ::flock(fd, LOCK_EX | LOCK_NB);
-  } while (status != 0 && errno == EINTR);
-  if (status == 0) return Lock::taken;
-  return errno == EWOULDBLOCK ? Lock::busy : Lock::not_supported;
 }
 
 std::string read_boot_id() {
@@ -134,8 +122,8 @@ TempFile::TempFile(std::filesystem::path target) : target_(std::move(target)) {
     }
     // Between creation and lock, someone who cleans up may take the lock and remove the file: then another
     // name.
-    const Lock lock = try_lock(fd.get());
-    if (lock == Lock::busy || !names_file(path_, fd.get())) continue;
+    const LockState lock = lock_alone(fd.get());
+    if (lock == LockState::busy || !names_file(path_, fd.get())) continue;
     fd_ = std::move(fd);
     return;
   }
@@ -209,8 +197,8 @@ std::uint64_t remove_temporaries(const std::filesystem::path& folder) {
       if (errno == ENOENT) continue;
       throw_errno("cannot open the temporary file", path, errno);
     }
-    const Lock lock = try_lock(fd.get());
-    if (lock == Lock::busy || (lock == Lock::not_supported && !is_old(status))) continue;
+    const LockState lock = lock_alone(fd.get());
+    if (lock == LockState::busy || (lock == LockState::not_supported && !is_old(status))) continue;
     if (!names_file(path, fd.get())) continue;
     if (::unlink(path.c_str()) != 0 && errno != ENOENT)
       throw_errno("cannot remove the temporary file", path, errno);

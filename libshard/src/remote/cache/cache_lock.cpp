@@ -41,15 +41,6 @@ bool wait_until(Attempt attempt, std::chrono::duration<double> most, const std::
 
 }  // namespace
 
-LockState lock_alone(int fd) noexcept {
-  int status = 0;
-  do {
-    status = ::flock(fd, LOCK_EX | LOCK_NB);
-  } while (status != 0 && errno == EINTR);
-  if (status == 0) return LockState::taken;
-  return errno == EWOULDBLOCK ? LockState::busy : LockState::not_supported;
-}
-
 void unlock(int fd) noexcept {
   if (fd >= 0) ::flock(fd, LOCK_UN);
 }

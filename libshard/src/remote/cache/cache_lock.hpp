@@ -13,6 +13,7 @@
 #include <stop_token>
 #include <string_view>
 
+#include "base/files/file_io.hpp"
 #include "base/unique_handle.hpp"
 #include "shard/error.hpp"
 
@@ -37,9 +38,6 @@ class CacheLock {
   std::filesystem::path file_;  // empty: the folder is locked
 };
 
-enum class LockState : std::uint8_t { taken, busy, not_supported };
-// Tries to lock an open file or folder for this process alone. EINTR is handled.
-LockState lock_alone(int fd) noexcept;
 // Removes a file unless a process has locked it.
 void remove_unlocked(const std::filesystem::path& path) noexcept;
 // Gives the lock back, also one that a child after fork() has the descriptor of.

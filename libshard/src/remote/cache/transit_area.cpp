@@ -87,7 +87,7 @@ std::optional<UniqueFd> TransitArea::get_shared(const fs::path& path, std::uint6
     }
     if (!names_file(path, fd.get())) continue;  // it was removed meanwhile
     if (regular_file_size(fd.get(), path) == size_bytes) return fd;
-    if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 || !names_file(path, fd.get())) continue;
+    if (lock_alone(fd.get()) != LockState::taken || !names_file(path, fd.get())) continue;
     if (regular_file_size(fd.get(), path) == size_bytes) continue;
     try {
       truncate(fd.get(), 0, path);

@@ -10,6 +10,7 @@
 #include "shard/error.hpp"
 #include "transform/augment/mix_math.hpp"
 #include "transform/augment/operation_draws.hpp"
+#include "transform/elements.hpp"
 #include "transform/float_transform.hpp"
 
 namespace shard {
@@ -55,27 +56,6 @@ namespace augment {
 
 namespace {
 
-struct AsByte {
-  using Stored = std::uint8_t;
-  static float load(Stored value) noexcept { return static_cast<float>(value); }
-  static Stored store(float value) noexcept { return nearest_byte(value); }
-};
-struct AsF16 {
-  using Stored = std::uint16_t;
-  static float load(Stored value) noexcept { return f16_to_f32(value); }
-  static Stored store(float value) noexcept { return f32_to_f16(value); }
-};
-struct AsBf16 {
-  using Stored = std::uint16_t;
-  static float load(Stored value) noexcept { return bf16_to_f32(value); }
-  static Stored store(float value) noexcept { return f32_to_bf16(value); }
-};
-struct AsF32 {
-  using Stored = float;
-  static float load(Stored value) noexcept { return value; }
-  static Stored store(float value) noexcept { return value; }
-};
-
 template <class Type>
 void mix_two(const MixPair& pair, const SampleSpec& spec, std::byte* first, std::byte* second) {
   using Stored = typename Type::Stored;
@@ -113,20 +93,8 @@ void mix_pairs(const TransformWork& work, std::size_t first, std::size_t last) {
   for (std::size_t i = first; i < last; ++i) {
     std::byte* const a = work.target + 2 * i * size;
     std::byte* const b = a + size;
-    switch (work.delivered.dtype) {
-      case DType::u8:
-        mix_two<AsByte>(work.pairs[i], work.delivered, a, b);
-        break;
-      case DType::f16:
-        mix_two<AsF16>(work.pairs[i], work.delivered, a, b);
-        break;
-      case DType::bf16:
-        mix_two<AsBf16>(work.pairs[i], work.delivered, a, b);
-        break;
-      default:
-        mix_two<AsF32>(work.pairs[i], work.delivered, a, b);
-        break;
-    }
+    with_type(work.delivered.dtype,
+              [&](auto type) { mix_two<decltype(type)>(work.pairs[i], work.delivered, a, b); });
   }
 }
 

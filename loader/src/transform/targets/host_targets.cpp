@@ -8,6 +8,7 @@
 
 #include "shard/error.hpp"
 #include "shard/loader/geometry.hpp"
+#include "transform/elements.hpp"
 #include "transform/float_transform.hpp"
 #include "transform/targets/target_math.hpp"
 
@@ -29,33 +30,6 @@ void check_box(const TargetWork& work, std::size_t row) {
                                row, crop.top, crop.left, crop.height, crop.width, stored.height,
                                stored.width));
 }
-
-// How values of a dtype are computed with.
-struct U8Values {
-  using Stored = std::uint8_t;
-  static float load(Stored value) noexcept { return static_cast<float>(value); }
-  static Stored store(float value) noexcept { return augment::nearest_byte(value); }
-};
-struct U16Values {
-  using Stored = std::uint16_t;
-  static float load(Stored value) noexcept { return static_cast<float>(value); }
-  static Stored store(float value) noexcept { return nearest_u16(value); }
-};
-struct F16Values {
-  using Stored = std::uint16_t;
-  static float load(Stored value) noexcept { return f16_to_f32(value); }
-  static Stored store(float value) noexcept { return f32_to_f16(value); }
-};
-struct Bf16Values {
-  using Stored = std::uint16_t;
-  static float load(Stored value) noexcept { return bf16_to_f32(value); }
-  static Stored store(float value) noexcept { return f32_to_bf16(value); }
-};
-struct F32Values {
-  using Stored = float;
-  static float load(Stored value) noexcept { return value; }
-  static Stored store(float value) noexcept { return value; }
-};
 
 // Of one row of the batch, or of a pair of them.
 template <class Type>
@@ -213,18 +187,13 @@ CropMap crop_map(const TargetWork& work, std::size_t row) noexcept {
 }
 
 std::uint32_t fill_bits(const TargetWork& work) noexcept {
-  switch (work.stored.dtype) {
-    case DType::u8:
-      return U8Values::store(work.fill);
-    case DType::u16:
-      return U16Values::store(work.fill);
-    case DType::f16:
-      return F16Values::store(work.fill);
-    case DType::bf16:
-      return Bf16Values::store(work.fill);
-    default:
-      return std::bit_cast<std::uint32_t>(work.fill);
-  }
+  return with_type(work.stored.dtype, [&](auto type) -> std::uint32_t {
+    const auto fill = type.store(work.fill);
+    if constexpr (sizeof fill == 4)
+      return std::bit_cast<std::uint32_t>(fill);
+    else
+      return fill;
+  });
 }
 
 void check_targets(const TargetWork& work) {
@@ -293,18 +262,7 @@ std::shared_ptr<const TargetWork> owned_copy(const TargetWork& work) {
 
 void follow_rows(const TargetWork& work, std::size_t first, std::size_t last) {
   const DefaultFloatEnvironment environment;
-  switch (work.stored.dtype) {
-    case DType::u8:
-      return follow<U8Values>(work, first, last);
-    case DType::u16:
-      return follow<U16Values>(work, first, last);
-    case DType::f16:
-      return follow<F16Values>(work, first, last);
-    case DType::bf16:
-      return follow<Bf16Values>(work, first, last);
-    default:
-      return follow<F32Values>(work, first, last);
-  }
+  with_type(work.stored.dtype, [&](auto type) { follow<decltype(type)>(work, first, last); });
 }
 
 }  // namespace shard::targets
