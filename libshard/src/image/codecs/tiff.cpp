@@ -13,8 +13,6 @@
 namespace shard::image {
 namespace {
 
-constexpr std::uint32_t kBlocksBetweenPolls = 16;
-
 // One row of the samples of a block: the high byte of the first sample of each band,
 // and the step to the next pixel.
 struct SampleRow {
@@ -167,23 +165,12 @@ StoredImage decode_tiff(std::span<const std::byte> file, const DecodeOptions& op
     blocks[plane] = samples.data() + plane * page.block_bytes();
 
   TiffExpander expander(page);
-  std::uint32_t polls = 0;
-  for (std::uint64_t y = 0; y < page.height; y += page.block_height) {
-    const auto top = static_cast<std::uint32_t>(y);
-    const std::uint32_t rows = std::min(page.block_height, page.height - top);
-    for (std::uint64_t x = 0; x < page.width; x += page.block_width) {
-      if (polls++ % kBlocksBetweenPolls == 0 && options.cancel != nullptr &&
-          options.cancel->load(std::memory_order_relaxed))
-        throw Error(ErrorCode::cancelled, "TIFF: decoding was cancelled");
-      const auto left = static_cast<std::uint32_t>(x);
-      const std::uint32_t columns = std::min(page.block_width, page.width - left);
-      for (unsigned plane = 0; plane < page.planes(); ++plane)
-        tiff.read_block(left, top, plane, samples.data() + plane * page.block_bytes());
-      if (page.bits == 16) raise_block(page, options.depth, rows, columns, samples.data());
-      for (std::uint32_t row = 0; row < rows; ++row)
-        expander.expand(blocks, row, columns, out + (y + row) * stride + x * 3);
-    }
-  }
+  tiff.read_blocks(samples.data(), options.cancel, [&](const TiffBlock& block) {
+    if (page.bits == 16) raise_block(page, options.depth, block.rows, block.columns, samples.data());
+    for (std::uint32_t row = 0; row < block.rows; ++row)
+      expander.expand(blocks, row, block.columns,
+                      out + (std::size_t{block.top} + row) * stride + block.left * std::size_t{3});
+  });
   StoredImage image{{out, page.width, page.height, stride}, page.orientation, std::move(share), {}};
   if (tiff.warned()) image.warnings.add(Warning::other);
   if (options.depth == 0 && expander.has_few_bits()) image.warnings.add(Warning::few_bits);

@@ -142,6 +142,7 @@ Handle open_tiff(TiffClient& client) {
 }
 
 constexpr std::uint32_t kMostPages = 65535;
+constexpr std::uint32_t kBlocksBetweenPolls = 16;
 
 // A page of camera raw files is a small preview of what cannot be decoded.
 // Their first directory says what they are.
@@ -482,6 +483,25 @@ void TiffFile::read_block(std::uint32_t x, std::uint32_t y, unsigned plane, std:
     throw_error(client, fmt::format("the samples of row {} are not complete", y));
   if (warned() && impl_->on_warning != OnWarning::accept)
     throw Error(ErrorCode::corrupt, fmt::format("TIFF: {}", client.warning.data()));
+}
+
+void TiffFile::read_blocks(std::uint8_t* samples, const std::atomic<bool>* cancel,
+                           const std::function<void(const TiffBlock&)>& take) {
+  const TiffPage& page = impl_->page;
+  std::uint32_t polls = 0;
+  // 64 bits: a last block may reach beyond 2^32.
+  for (std::uint64_t y = 0; y < page.height; y += page.block_height) {
+    for (std::uint64_t x = 0; x < page.width; x += page.block_width) {
+      if (polls++ % kBlocksBetweenPolls == 0 && cancel != nullptr && cancel->load(std::memory_order_relaxed))
+        throw Error(ErrorCode::cancelled, "TIFF: decoding was cancelled");
+      const auto left = static_cast<std::uint32_t>(x);
+      const auto top = static_cast<std::uint32_t>(y);
+      for (unsigned plane = 0; plane < page.planes(); ++plane)
+        read_block(left, top, plane, samples + plane * page.block_bytes());
+      take({left, top, std::min(page.block_width, page.width - left),
+            std::min(page.block_height, page.height - top)});
+    }
+  }
 }
 
 std::vector<std::uint32_t> tiff_pages(std::span<const std::byte> file) {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -51,6 +52,14 @@ struct TiffPage {
   std::size_t block_bytes() const noexcept { return block_row_bytes * block_height; }
 };
 
+// Pixels of a page that are read at once. The last ones of a row and of a column are smaller.
+struct TiffBlock {
+  std::uint32_t left = 0;
+  std::uint32_t top = 0;
+  std::uint32_t columns = 0;
+  std::uint32_t rows = 0;
+};
+
 class TiffFile {
  public:
   // Borrows `file`. Errors: corrupt, unsupported, not_found (no such page), resource.
@@ -61,14 +70,17 @@ class TiffFile {
   ~TiffFile();
 
   const TiffPage& page() const noexcept;
-  // The samples of the block of `plane` whose first pixel is (x, y), in the byte order of this machine,
-  // packed to whole bytes per row. Rows must be read from top to bottom. The last block of a strip has fewer
-  // rows. Errors: corrupt, resource.
-  void read_block(std::uint32_t x, std::uint32_t y, unsigned plane, std::uint8_t* out);
+  // Reads the page block by block, from top to bottom, into `samples`, of block_bytes() for each plane, and calls
+  // `take` after each. Samples are in the byte order of this machine, packed to whole bytes per row. `cancel` may
+  // be null. Errors: corrupt, resource, cancelled.
+  void read_blocks(std::uint8_t* samples, const std::atomic<bool>* cancel,
+                   const std::function<void(const TiffBlock&)>& take);
   // Whether a warning about damaged samples was accepted.
   bool warned() const noexcept;
 
  private:
+  void read_block(std::uint32_t x, std::uint32_t y, unsigned plane, std::uint8_t* out);
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -14,8 +14,6 @@
 namespace shard::image {
 namespace {
 
-constexpr std::uint32_t kBlocksBetweenPollsWide = 16;
-
 DType dtype_of(const TiffPage& page) {
   switch (page.number) {
     case TiffNumber::whole:
@@ -70,30 +68,18 @@ WideImage decode_wide_tiff(std::span<const std::byte> file, const DecodeOptions&
   image.data.resize(static_cast<std::size_t>(bytes));
   std::vector<std::uint8_t> samples(page.block_bytes() * page.planes());
   const std::size_t stored = page.bits / 8;
-  std::uint32_t polls = 0;
-  for (std::uint64_t y = 0; y < page.height; y += page.block_height) {
-    const auto top = static_cast<std::uint32_t>(y);
-    const std::uint32_t rows = std::min(page.block_height, page.height - top);
-    for (std::uint64_t x = 0; x < page.width; x += page.block_width) {
-      if (polls++ % kBlocksBetweenPollsWide == 0 && options.cancel != nullptr &&
-          options.cancel->load(std::memory_order_relaxed))
-        throw Error(ErrorCode::cancelled, "TIFF: decoding was cancelled");
-      const auto left = static_cast<std::uint32_t>(x);
-      const std::uint32_t columns = std::min(page.block_width, page.width - left);
-      for (unsigned plane = 0; plane < page.planes(); ++plane)
-        tiff.read_block(left, top, plane, samples.data() + plane * page.block_bytes());
-      for (std::uint32_t row = 0; row < rows; ++row) {
-        std::byte* out = image.data.data() + ((y + row) * page.width + x) * pixel;
-        const std::uint8_t* const in = samples.data() + row * page.block_row_bytes;
-        for (std::uint32_t column = 0; column < columns; ++column)
-          for (unsigned band = 0; band < page.colors; ++band, out += element)
-            put_sample(page,
-                       page.separate ? in + band * page.block_bytes() + column * stored
-                                     : in + (std::size_t{column} * page.samples + band) * stored,
-                       out);
-      }
+  tiff.read_blocks(samples.data(), options.cancel, [&](const TiffBlock& block) {
+    for (std::uint32_t row = 0; row < block.rows; ++row) {
+      std::byte* out = image.data.data() + ((std::size_t{block.top} + row) * page.width + block.left) * pixel;
+      const std::uint8_t* const in = samples.data() + row * page.block_row_bytes;
+      for (std::uint32_t column = 0; column < block.columns; ++column)
+        for (unsigned band = 0; band < page.colors; ++band, out += element)
+          put_sample(page,
+                     page.separate ? in + band * page.block_bytes() + column * stored
+                                   : in + (std::size_t{column} * page.samples + band) * stored,
+                     out);
     }
-  }
+  });
   if (page.color == TiffColor::gray_inverted && page.colors == 1)
     invert(image.data.data(), image.data.size() / element, image.info.dtype);
   turn_wide_upright(image.data, page.width, page.height, pixel, page.orientation);
