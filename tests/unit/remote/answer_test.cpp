@@ -40,5 +40,12 @@ TEST(HttpAnswer, CodesOfErrorsAreLettersAndDigits) {
   EXPECT_EQ(error_code_of("<Code>" + std::string(100, 'a') + "</Code>"), "");
 }
 
+TEST(HttpAnswer, BusyServersAreAskedAgain) {
+  for (const long status : {408L, 429L, 500L, 502L, 503L, 504L})
+    EXPECT_TRUE(may_succeed_later(status)) << status;
+  for (const long status : {200L, 301L, 400L, 403L, 404L, 409L, 412L, 501L, 505L})
+    EXPECT_FALSE(may_succeed_later(status)) << status;
+}
+
 }  // namespace
 }  // namespace shard

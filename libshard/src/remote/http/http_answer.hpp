@@ -20,6 +20,11 @@ struct ContentRange {
 };
 std::optional<ContentRange> parse_content_range(std::string_view text);
 
+// Whether the same request may succeed later: the server, or one before it, is busy or restarts.
+constexpr bool may_succeed_later(long status) noexcept {
+  return status == 408 || status == 429 || status == 500 || (status >= 502 && status <= 504);
+}
+
 // Names of headers are compared in this way.
 bool equals_ignoring_case(std::string_view a, std::string_view b);
 

@@ -120,6 +120,7 @@ bool HttpRequest::refused() {
   if (writes()) return refused_call();
   const std::string name = quoted(job_.object.name());
   const std::string status = status_text();
+  if (may_succeed_later(answer_.status)) return again(status);
   switch (answer_.status) {
     case 404:
     case 410:
@@ -138,13 +139,6 @@ bool HttpRequest::refused() {
           ErrorCode::corrupt,
           fmt::format("{} is shorter on the server than expected ({}): it was replaced or is not complete",
                       name, status));
-    case 408:
-    case 429:
-    case 500:
-    case 502:
-    case 503:
-    case 504:
-      return again(status);
     default:
       throw HttpRefused(ErrorCode::io,
                         fmt::format("the server refuses to send {} ({}){}", name, status, region_hint()));

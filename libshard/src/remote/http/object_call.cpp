@@ -86,7 +86,8 @@ bool HttpRequest::refused_call() {
     answer_.lie = "the server received other bytes than were sent (" + status + ")";
     return settle(CURLE_OK);
   }
-  if (answer_.status == 409 || code == "RequestTimeout") return again(status);
+  if (may_succeed_later(answer_.status) || answer_.status == 409 || code == "RequestTimeout")
+    return again(status);
   switch (answer_.status) {
     case 404:
     case 410:
@@ -102,13 +103,6 @@ bool HttpRequest::refused_call() {
               job_.object.access().empty()
                   ? "it was written without credentials; docs/remote.md says where they are looked for"
                   : "check the credentials, that they have not expired, and what they may write"));
-    case 408:
-    case 429:
-    case 500:
-    case 502:
-    case 503:
-    case 504:
-      return again(status);
     default:
       throw Error(ErrorCode::io,
                   fmt::format("the server refuses to write {} ({}){}", name, status, region_hint()));

@@ -18,19 +18,20 @@ FRAMEWORKS = ("torch", "numpy", "jax", "cupy")
 DTYPES = {"u8": "uint8", "u16": "uint16", "f16": "float16", "bf16": "bfloat16", "f32": "float32"}
 
 
+def name_of(dtype: Any) -> str:
+    """A dtype of torch or numpy, or text, as text: torch.float16 and np.float16 are "float16". "": it is none."""
+    if isinstance(dtype, str) or type(dtype).__module__.partition(".")[0] == "torch":
+        return str(dtype).removeprefix("torch.")
+    try:
+        return np.dtype(dtype).name
+    except TypeError:
+        return ""
+
+
 def dtype_name(dtype: Any) -> str:
     """ "uint8", "uint16", "float16", "bfloat16" or "float32" of any spelling: "f16", "float16",
     torch.float16, np.float16, a numpy dtype."""
-    if isinstance(dtype, str):
-        name = dtype
-    elif type(dtype).__module__.partition(".")[0] == "torch":
-        name = str(dtype)
-    else:
-        try:
-            name = np.dtype(dtype).name
-        except TypeError:
-            name = ""
-    name = name.removeprefix("torch.")
+    name = name_of(dtype)
     name = DTYPES.get(name, name)
     if name not in DTYPES.values():
         expected = ", ".join(f'"{long}" ("{short}")' for short, long in DTYPES.items())

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ._arrays import name_of
 from ._errors import InvalidArgumentError
 from ._numpy import np
 
@@ -28,14 +29,7 @@ _LONG = {short: long for long, short in _SHORT.items()}
 
 
 def _short_dtype(dtype: Any) -> str:
-    if isinstance(dtype, str) or type(dtype).__module__.partition(".")[0] == "torch":
-        name = str(dtype)
-    else:
-        try:
-            name = np.dtype(dtype).name
-        except TypeError:
-            name = ""
-    name = name.removeprefix("torch.")
+    name = name_of(dtype)
     name = _SHORT.get(name, name)
     if name not in _LONG:
         raise InvalidArgumentError(f"dtype {dtype!r} is not known; expected one of {', '.join(_SHORT)}")
