@@ -1,4 +1,4 @@
-// Elements of samples as float32 and back, rounded once: the host's form of cuda/kernels/elements.cuh.
+// Elements of samples as float32 and back, rounded once.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,21 @@ namespace shard {
 
 struct U8Type {
   using Stored = std::uint8_t;
-  static float load(Stored value) noexcept { return static_cast<float>(value); }
-  static Stored store(float value) noexcept { return augment::nearest_byte(value); }
+  static SHARD_PIXEL float load(Stored value) noexcept { return static_cast<float>(value); }
+  static SHARD_PIXEL Stored store(float value) noexcept { return augment::nearest_byte(value); }
 };
 struct U16Type {
   using Stored = std::uint16_t;
-  static float load(Stored value) noexcept { return static_cast<float>(value); }
-  static Stored store(float value) noexcept { return targets::nearest_u16(value); }
+  static SHARD_PIXEL float load(Stored value) noexcept { return static_cast<float>(value); }
+  static SHARD_PIXEL Stored store(float value) noexcept { return targets::nearest_u16(value); }
 };
+struct F32Type {
+  using Stored = float;
+  static SHARD_PIXEL float load(Stored value) noexcept { return value; }
+  static SHARD_PIXEL Stored store(float value) noexcept { return value; }
+};
+
+// On the host. Those of the device are in cuda/kernels/elements.cuh.
 struct F16Type {
   using Stored = std::uint16_t;
   static float load(Stored value) noexcept { return f16_to_f32(value); }
@@ -29,14 +36,9 @@ struct Bf16Type {
   static float load(Stored value) noexcept { return bf16_to_f32(value); }
   static Stored store(float value) noexcept { return f32_to_bf16(value); }
 };
-struct F32Type {
-  using Stored = float;
-  static float load(Stored value) noexcept { return value; }
-  static Stored store(float value) noexcept { return value; }
-};
 
-// Calls `call(U8Type())` or that of another dtype of pixels.
-template <class Call>
+// Calls `call(U8Type())`, or with the type of another dtype of pixels.
+template <class F16 = F16Type, class Bf16 = Bf16Type, class Call>
 auto with_type(DType dtype, const Call& call) {
   switch (dtype) {
     case DType::u8:
@@ -44,9 +46,9 @@ auto with_type(DType dtype, const Call& call) {
     case DType::u16:
       return call(U16Type());
     case DType::f16:
-      return call(F16Type());
+      return call(F16());
     case DType::bf16:
-      return call(Bf16Type());
+      return call(Bf16());
     default:
       return call(F32Type());
   }

@@ -21,23 +21,8 @@ __global__ void __launch_bounds__(kThreads) copy_elements(const __grid_constant_
     const auto* source = reinterpret_cast<const Element*>(record.source);
     for (Index e = Index{blockIdx.x} * kThreads + threadIdx.x; e < elements;
          e += Index{gridDim.x} * kThreads) {
-      std::uint32_t x;
-      std::uint32_t y;
-      std::uint32_t channel;
-      if (launch.planar_out) {
-        const auto row = static_cast<std::uint32_t>(e / launch.out.width);
-        x = static_cast<std::uint32_t>(e - Index{row} * launch.out.width);
-        channel = row / launch.out.height;
-        y = row - channel * launch.out.height;
-      } else {
-        const auto pixel = static_cast<std::uint32_t>(e / launch.channels);
-        channel = static_cast<std::uint32_t>(e - Index{pixel} * launch.channels);
-        y = pixel / launch.out.width;
-        x = pixel - y * launch.out.width;
-      }
-      if (record.flip != 0) x = launch.out.width - 1 - x;
-      const Element value = __ldcs(source + channel * launch.in.plane + (record.top + y) * launch.in.row +
-                                   std::uint64_t{record.left + x} * launch.in.pixel);
+      const auto [channel, from] = origin_of(launch, record, e);
+      const Element value = __ldcs(source + from);
       const std::uint64_t at = sample * launch.out.sample + e;
       if constexpr (sizeof(Element) == 1)
         store_value(launch, launch.tables, channel, value, at);

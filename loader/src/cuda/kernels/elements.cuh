@@ -1,4 +1,4 @@
-// Elements of samples as float32 and back, rounded once.
+// Elements of samples of 16-bit floats as float32 and back on the device, rounded once (transform/elements.hpp).
 #pragma once
 
 #include <cuda_bf16.h>
@@ -6,21 +6,10 @@
 
 #include <cstdint>
 
-#include "transform/augment/pixel_math.hpp"
-#include "transform/targets/target_math.hpp"
+#include "transform/elements.hpp"
 
 namespace shard::gpu {
 
-struct U8Type {
-  using Stored = std::uint8_t;
-  static __device__ float load(Stored value) { return static_cast<float>(value); }
-  static __device__ Stored store(float value) { return augment::nearest_byte(value); }
-};
-struct U16Type {
-  using Stored = std::uint16_t;
-  static __device__ float load(Stored value) { return static_cast<float>(value); }
-  static __device__ Stored store(float value) { return targets::nearest_u16(value); }
-};
 struct F16Type {
   using Stored = std::uint16_t;
   static __device__ float load(Stored value) { return __half2float(__ushort_as_half(value)); }
@@ -31,10 +20,10 @@ struct Bf16Type {
   static __device__ float load(Stored value) { return __bfloat162float(__ushort_as_bfloat16(value)); }
   static __device__ Stored store(float value) { return __bfloat16_as_ushort(__float2bfloat16_rn(value)); }
 };
-struct F32Type {
-  using Stored = float;
-  static __device__ float load(Stored value) { return value; }
-  static __device__ Stored store(float value) { return value; }
-};
+
+template <class Call>
+void with_type(DType dtype, const Call& call) {
+  shard::with_type<F16Type, Bf16Type>(dtype, call);
+}
 
 }  // namespace shard::gpu

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "cuda/kernels/launch.cuh"
+#include "cuda/kernels/resize_tile.cuh"
 #include "shard/error.hpp"
 #include "transform/check_work.hpp"
 #include "transform/float_arithmetic.hpp"
@@ -124,24 +125,8 @@ __global__ void __launch_bounds__(kThreads) convert_elements(const __grid_consta
     const SampleRecord record = launch.records[sample];
     for (Index e = Index{blockIdx.x} * kThreads + threadIdx.x; e < elements;
          e += Index{gridDim.x} * kThreads) {
-      std::uint32_t x;
-      std::uint32_t y;
-      std::uint32_t channel;
-      if (launch.planar_out) {
-        const auto row = static_cast<std::uint32_t>(e / launch.out.width);
-        x = static_cast<std::uint32_t>(e - Index{row} * launch.out.width);
-        channel = row / launch.out.height;
-        y = row - channel * launch.out.height;
-      } else {
-        const auto pixel = static_cast<std::uint32_t>(e / launch.channels);
-        channel = static_cast<std::uint32_t>(e - Index{pixel} * launch.channels);
-        y = pixel / launch.out.width;
-        x = pixel - y * launch.out.width;
-      }
-      if (record.flip != 0) x = launch.out.width - 1 - x;
-      const std::uint64_t from = channel * launch.in.plane + (record.top + y) * launch.in.row +
-                                 std::uint64_t{record.left + x} * launch.in.pixel;
-      store_float(floats, channel, load_float(floats.stored, record.source, from),
+      const ElementOrigin origin = origin_of(launch, record, e);
+      store_float(floats, origin.channel, load_float(floats.stored, record.source, origin.from),
                   sample * launch.out.sample + e);
     }
   }
@@ -158,9 +143,6 @@ struct FloatShape {
   std::uint32_t row_taps;
   std::uint32_t stored_rows;  // room; at least row_taps
 };
-constexpr std::uint32_t kMaxTile = 64;
-constexpr std::uint32_t kBandRows = 32;
-constexpr std::size_t kSharedBytes = 48 * 1024;  // available on every device without a special call
 
 struct FloatShared {
   Taps columns[kMaxTile];
@@ -298,24 +280,15 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-std::uint32_t most_taps(std::uint32_t box, std::uint32_t out) {
-  return box > out ? (2 * box + out - 1) / out : 2;
-}
-
 void launch_resize_floats(const TransformWork& work, const FloatLaunch& floats, cudaStream_t stream) {
-  std::uint32_t widest = 1;
-  std::uint32_t highest = 1;
-  for (const SampleCrop& crop : work.crops) {
-    widest = std::max(widest, crop.width);
-    highest = std::max(highest, crop.height);
-  }
+  const LargestBox box(work);
   const std::uint32_t width = work.delivered.width;
   const std::uint32_t height = work.delivered.height;
   const std::uint32_t block_channels = floats.launch.channels > 4 ? 1 : floats.launch.channels;
   FloatShape shape{};
   shape.bands = (height + kBandRows - 1) / kBandRows;
-  shape.column_taps = most_taps(widest, width);
-  shape.row_taps = most_taps(highest, height);
+  shape.column_taps = most_taps(box.width, width);
+  shape.row_taps = most_taps(box.height, height);
   std::size_t row_bytes = 0;
   std::size_t room = 0;
   for (shape.tiles = (width + kMaxTile - 1) / kMaxTile; room < shape.row_taps; ++shape.tiles) {
@@ -325,7 +298,7 @@ void launch_resize_floats(const TransformWork& work, const FloatLaunch& floats, 
   }
   shape.tiles = (width + shape.tile - 1) / shape.tile;
   // The number of stored rows that a whole band needs.
-  const std::uint64_t wanted = std::uint64_t{kBandRows} * highest / height + shape.row_taps + 2;
+  const std::uint64_t wanted = std::uint64_t{kBandRows} * box.height / height + shape.row_taps + 2;
   shape.stored_rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(room, wanted));
   const std::size_t shared_bytes = values_offset(shape) + shape.stored_rows * row_bytes;
 

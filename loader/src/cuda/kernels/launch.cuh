@@ -86,6 +86,33 @@ struct Unpacking {
   std::uint32_t* broken;       // by sample; set to 1 if the frame is not valid
 };
 
+// Where element `e` of a delivered sample comes from, without a resize: its channel, and the element of the stored
+// sample. Index: wide enough for a sample's elements.
+struct ElementOrigin {
+  std::uint32_t channel;
+  std::uint64_t from;
+};
+template <class Index>
+__device__ ElementOrigin origin_of(const Launch& launch, const SampleRecord& record, Index e) {
+  std::uint32_t x;
+  std::uint32_t y;
+  std::uint32_t channel;
+  if (launch.planar_out) {
+    const auto row = static_cast<std::uint32_t>(e / launch.out.width);
+    x = static_cast<std::uint32_t>(e - Index{row} * launch.out.width);
+    channel = row / launch.out.height;
+    y = row - channel * launch.out.height;
+  } else {
+    const auto pixel = static_cast<std::uint32_t>(e / launch.channels);
+    channel = static_cast<std::uint32_t>(e - Index{pixel} * launch.channels);
+    y = pixel / launch.out.width;
+    x = pixel - y * launch.out.width;
+  }
+  if (record.flip != 0) x = launch.out.width - 1 - x;
+  return {channel, channel * launch.in.plane + (record.top + y) * launch.in.row +
+                       std::uint64_t{record.left + x} * launch.in.pixel};
+}
+
 // By the line: kValues is line_f16 or line_bf16.
 template <Values kValues>
 __device__ std::uint16_t line_value(const Launch& launch, std::uint32_t channel, std::uint8_t byte) {

@@ -61,24 +61,10 @@ void launch_mix(const TransformWork& work, std::byte* pinned, std::byte* device,
   const auto count = static_cast<std::uint32_t>(work.pairs.size());
   const dim3 grid = gpu::grid_of(spec.elements(), work.pairs.size());
   const auto* const pairs = reinterpret_cast<const MixPair*>(device);
-  switch (spec.dtype) {
-    case DType::u8:
-      mix_batch<gpu::U8Type>
-          <<<grid, gpu::kThreads, 0, stream>>>(pairs, count, work.target, spec.elements(), shape);
-      break;
-    case DType::f16:
-      mix_batch<gpu::F16Type>
-          <<<grid, gpu::kThreads, 0, stream>>>(pairs, count, work.target, spec.elements(), shape);
-      break;
-    case DType::bf16:
-      mix_batch<gpu::Bf16Type>
-          <<<grid, gpu::kThreads, 0, stream>>>(pairs, count, work.target, spec.elements(), shape);
-      break;
-    default:
-      mix_batch<gpu::F32Type>
-          <<<grid, gpu::kThreads, 0, stream>>>(pairs, count, work.target, spec.elements(), shape);
-      break;
-  }
+  gpu::with_type(spec.dtype, [&](auto type) {
+    mix_batch<decltype(type)>
+        <<<grid, gpu::kThreads, 0, stream>>>(pairs, count, work.target, spec.elements(), shape);
+  });
   gpu::check_launch("mixing");
 }
 

@@ -11,6 +11,7 @@
 
 #include "cuda/kernels/launch.cuh"
 #include "cuda/kernels/quads.cuh"
+#include "cuda/kernels/resize_tile.cuh"
 #include "transform/arithmetic.hpp"
 
 namespace shard::gpu {
@@ -29,20 +30,12 @@ struct ResizeShape {
   std::uint32_t stored_rows;  // room; at least row_taps
   bool aligned;               // four pixels of a row begin where a vector may be stored
 };
-constexpr std::uint32_t kMaxTile = 64;
-constexpr std::uint32_t kBandRows = 32;
-constexpr std::size_t kSharedBytes = 48 * 1024;  // available on every device without a special call
 
 struct ResizeShared {
   std::uint32_t tables[4 * 256];
   Taps columns[kMaxTile];
   Taps rows[kBandRows];
 };
-
-// What one of `out` pixels sees of a box, at most.
-__host__ __device__ std::uint32_t most_taps(std::uint32_t box, std::uint32_t out) {
-  return box > out ? (2 * box + out - 1) / out : 2;
-}
 
 __host__ __device__ std::size_t values_offset(const ResizeShape& shape) {
   const std::size_t end =
@@ -234,17 +227,12 @@ std::uint32_t tile_of(std::uint32_t width, std::uint32_t tiles) {
 }
 
 ResizeShape shape_of(const TransformWork& work, const Launch& launch) {
-  std::uint32_t widest = 1;
-  std::uint32_t highest = 1;
-  for (const SampleCrop& crop : work.crops) {
-    widest = std::max(widest, crop.width);
-    highest = std::max(highest, crop.height);
-  }
+  const LargestBox box(work);
   const std::uint32_t width = work.delivered.width;
   const std::uint32_t height = work.delivered.height;
   ResizeShape shape{};
-  shape.column_taps = most_taps(widest, width);
-  shape.row_taps = most_taps(highest, height);
+  shape.column_taps = most_taps(box.width, width);
+  shape.row_taps = most_taps(box.height, height);
   std::size_t row_bytes = 0;
   std::size_t room = 0;
   std::uint32_t tiles = (width + kMaxTile - 1) / kMaxTile;
@@ -258,7 +246,7 @@ ResizeShape shape_of(const TransformWork& work, const Launch& launch) {
   shape.tiles = (width + shape.tile - 1) / shape.tile;
   shape.lanes = shape.tile > kWarp ? 2 * kWarp : kWarp;
   // The number of stored rows that a whole band needs.
-  const std::uint64_t wanted = std::uint64_t{kBandRows} * highest / height + shape.row_taps + 2;
+  const std::uint64_t wanted = std::uint64_t{kBandRows} * box.height / height + shape.row_taps + 2;
   shape.stored_rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(room, wanted));
   // Then rows, planes and samples begin at multiples of four elements, which have at most four bytes.
   shape.aligned = width % kQuad == 0 && reinterpret_cast<std::uintptr_t>(launch.target) % 16 == 0;

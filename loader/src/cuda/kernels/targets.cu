@@ -185,18 +185,7 @@ void launch_by_dtype(const TargetWork& work, const TargetLaunch& launch, std::ui
     if (dtype == DType::f32) return launch_nearest<std::uint32_t>(launch, stream);
     return launch_nearest<std::uint16_t>(launch, stream);
   }
-  switch (dtype) {
-    case DType::u8:
-      return launch_bilinear<gpu::U8Type>(launch, most_steps, stream);
-    case DType::u16:
-      return launch_bilinear<gpu::U16Type>(launch, most_steps, stream);
-    case DType::f16:
-      return launch_bilinear<gpu::F16Type>(launch, most_steps, stream);
-    case DType::bf16:
-      return launch_bilinear<gpu::Bf16Type>(launch, most_steps, stream);
-    default:
-      return launch_bilinear<gpu::F32Type>(launch, most_steps, stream);
-  }
+  gpu::with_type(dtype, [&](auto type) { launch_bilinear<decltype(type)>(launch, most_steps, stream); });
 }
 
 }  // namespace
