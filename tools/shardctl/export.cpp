@@ -43,7 +43,7 @@ void write_labels(const Source& source, PendingFile& file) {
   }
   std::vector<std::uint64_t> shape{source.size()};
   shape.insert(shape.end(), labels->second.row_shape.begin(), labels->second.row_shape.end());
-  file.append(npy_header(numpy_dtype(labels->second.dtype), shape));
+  file.append(npy_header(npy_name(labels->second.dtype), shape));
   std::vector<std::byte> rows;
   for (std::uint32_t i = 0; i < source.shards(); ++i) {
     const ShardReader& reader = source.shard(i);
@@ -105,7 +105,7 @@ class ColumnFiles {
     shape.insert(shape.end(), spec.row_shape.begin(), spec.row_shape.end());
     const bool widen = spec.dtype == DType::bf16;
     PendingFile& file =
-        add(folder, spec.name + ".npy", npy_header(numpy_dtype(widen ? DType::f32 : spec.dtype), shape));
+        add(folder, spec.name + ".npy", npy_header(npy_name(widen ? DType::f32 : spec.dtype), shape));
     std::vector<std::byte> wide;
     each([&](const ShardReader& reader, const Column& column, std::uint64_t sample) {
       reader.read_column(column, sample, rows);
@@ -138,7 +138,7 @@ void write_images(const Source& source, PendingFile& file, bool quiet, Damage& d
   const bool widen = spec.dtype == DType::bf16;
   std::vector<std::uint64_t> shape{source.size()};
   for (const std::uint32_t axis : spec.shape()) shape.push_back(axis);
-  file.append(npy_header(numpy_dtype(widen ? DType::f32 : spec.dtype), shape));
+  file.append(npy_header(npy_name(widen ? DType::f32 : spec.dtype), shape));
   cli::Progress progress(quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);
   std::vector<std::byte> sample(spec.size_bytes());
   std::vector<std::byte> wide(widen ? spec.size_bytes() * 2 : 0);

@@ -106,7 +106,7 @@ std::string memmap_snippet(const ShardReader& reader) {
   if (images == nullptr) return {};
   const auto line = [&](const char* name, const TensorInfo& tensor) {
     return fmt::format("  {} = np.memmap({}, \"{}\", \"r\", {}, ({}{}))\n", name, path,
-                       numpy_dtype(tensor.dtype), header.data_begin + tensor.begin,
+                       npy_name(tensor.dtype), header.data_begin + tensor.begin,
                        fmt::join(tensor.shape, ", "), tensor.shape.size() == 1 ? "," : "");
   };
   std::string text =

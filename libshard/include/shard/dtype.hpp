@@ -25,9 +25,13 @@ std::optional<DType> dtype_from_safetensors(std::string_view name) noexcept;
 // The spelling of options and metadata: "bool", "u8", ..., "f16", "bf16", "f32", ...
 std::string_view to_string(DType dtype) noexcept;
 std::optional<DType> dtype_from_string(std::string_view name) noexcept;
-// As users may write it in options: the spelling above, or the long one of numpy and PyTorch: "uint8", ...,
-// "float16", "bfloat16", "float32", ... The metadata of files has the short spelling only.
+// The long spelling of numpy and PyTorch: "bool", "uint8", ..., "float16", "bfloat16", "float32", ...
+std::string_view long_name(DType dtype) noexcept;
+// As users may write it in options: one of the two above. The metadata of files has the short spelling only.
 std::optional<DType> dtype_from_option(std::string_view name) noexcept;
+
+// The spelling in .npy files: "<f2"; bfloat16, which numpy does not know, as its bits: "<u2".
+std::string_view npy_name(DType dtype) noexcept;
 
 // Order of a sample's axes: nchw = [channel, row, column], nhwc = [row, column, channel]. tensor: one to four
 // axes without a meaning, such as latents, waveforms or volumes.

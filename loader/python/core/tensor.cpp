@@ -4,7 +4,9 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,68 +35,10 @@ struct Exported {
 };
 
 // Of the buffer protocol (Python's struct module); bfloat16, which it does not have, as its bits.
-const char* format_of(DType dtype) {
-  switch (dtype) {
-    case DType::boolean:
-      return "?";
-    case DType::u8:
-      return "B";
-    case DType::i8:
-      return "b";
-    case DType::u16:
-    case DType::bf16:
-      return "H";
-    case DType::i16:
-      return "h";
-    case DType::f16:
-      return "e";
-    case DType::u32:
-      return "I";
-    case DType::i32:
-      return "i";
-    case DType::f32:
-      return "f";
-    case DType::u64:
-      return "Q";
-    case DType::i64:
-      return "q";
-    case DType::f64:
-      return "d";
-  }
-  return "B";
-}
-
-const char* numpy_name(DType dtype) {
-  switch (dtype) {
-    case DType::boolean:
-      return "bool";
-    case DType::u8:
-      return "uint8";
-    case DType::i8:
-      return "int8";
-    case DType::u16:
-      return "uint16";
-    case DType::i16:
-      return "int16";
-    case DType::f16:
-      return "float16";
-    case DType::bf16:
-      return "bfloat16";
-    case DType::u32:
-      return "uint32";
-    case DType::i32:
-      return "int32";
-    case DType::f32:
-      return "float32";
-    case DType::u64:
-      return "uint64";
-    case DType::i64:
-      return "int64";
-    case DType::f64:
-      return "float64";
-  }
-  return "";
-}
+// In the order of DType.
+constexpr std::array<const char*, 13> kFormats{"?", "B", "b", "H", "h", "e", "H",
+                                               "I", "i", "f", "Q", "q", "d"};
+static_assert(static_cast<std::size_t>(DType::f64) + 1 == kFormats.size());
 
 // A capsule that nobody took deletes the tensor itself; a consumer renames it.
 template <class Managed>
@@ -196,7 +140,7 @@ int get_buffer(PyObject* object, Py_buffer* view, int flags) {
   view->itemsize = static_cast<Py_ssize_t>(unit);
   view->readonly = self.writable ? 0 : 1;
   view->ndim = static_cast<int>(self.shape.size());
-  view->format = const_cast<char*>(format_of(self.dtype));
+  view->format = const_cast<char*>(kFormats[static_cast<std::size_t>(self.dtype)]);
   view->shape = layout->shape.data();
   view->strides = layout->strides.data();
   view->suboffsets = nullptr;
@@ -241,7 +185,7 @@ void bind_tensor(nb::module_& module) {
           },
           nb::sig("def shape(self) -> tuple[int, ...]"), "Extents of the axes, the sample first.")
       .def_prop_ro(
-          "dtype", [](const Tensor& self) { return numpy_name(self.dtype); },
+          "dtype", [](const Tensor& self) { return long_name(self.dtype); },
           "\"uint8\", \"float16\", \"bfloat16\", \"float32\", \"int64\", ...")
       .def_prop_ro(
           "device",

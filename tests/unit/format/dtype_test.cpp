@@ -6,6 +6,8 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <string_view>
 
 namespace shard {
 namespace {
@@ -27,6 +29,15 @@ TEST(DType, NamesGoBothWays) {
     const auto dtype = static_cast<DType>(i);
     EXPECT_EQ(dtype_from_string(to_string(dtype)), dtype);
     EXPECT_EQ(dtype_from_safetensors(safetensors_name(dtype)), dtype);
+    EXPECT_EQ(dtype_from_option(long_name(dtype)), dtype);
+    const char* const kinds = dtype == DType::boolean ? "b"
+                              : dtype == DType::bf16  ? "u"
+                              : is_floating(dtype)    ? "f"
+                                                      : "iu";
+    EXPECT_NE(std::string_view(kinds).find(npy_name(dtype).at(1)), std::string_view::npos)
+        << to_string(dtype);
+    EXPECT_EQ(npy_name(dtype).substr(2), std::to_string(size_bytes(dtype)));
+    EXPECT_EQ(npy_name(dtype)[0], size_bytes(dtype) == 1 ? '|' : '<');
   }
   EXPECT_EQ(dtype_from_string("U8"), std::nullopt);
   EXPECT_EQ(dtype_from_string("float16"), std::nullopt);  // not in files

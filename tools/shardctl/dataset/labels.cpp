@@ -98,35 +98,4 @@ std::string shape_text(std::span<const std::uint64_t> shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-std::string numpy_dtype(DType dtype) {
-  switch (dtype) {
-    case DType::boolean:
-      return "|b1";
-    case DType::u8:
-      return "|u1";
-    case DType::i8:
-      return "|i1";
-    case DType::u16:
-    case DType::bf16:
-      return "<u2";
-    case DType::i16:
-      return "<i2";
-    case DType::f16:
-      return "<f2";
-    case DType::u32:
-      return "<u4";
-    case DType::i32:
-      return "<i4";
-    case DType::f32:
-      return "<f4";
-    case DType::u64:
-      return "<u8";
-    case DType::i64:
-      return "<i8";
-    case DType::f64:
-      return "<f8";
-  }
-  return "|u1";
-}
-
 }  // namespace shard::ctl

@@ -25,7 +25,5 @@ std::string label_name(const Source& source, const ShardReader& reader, std::uin
 
 // [3, 224, 224]
 std::string shape_text(std::span<const std::uint64_t> shape);
-// numpy's spelling of a dtype: "<f2"; bfloat16, which numpy does not know, as its bits: "<u2".
-std::string numpy_dtype(DType dtype);
 
 }  // namespace shard::ctl

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
-#include "shardctl/dataset/labels.hpp"
+#include "shard/dtype.hpp"
 
 namespace shard::ctl {
 
-std::string npy_header(const std::string& dtype, const std::vector<std::uint64_t>& shape) {
+std::string npy_header(std::string_view dtype, const std::vector<std::uint64_t>& shape) {
   std::string dictionary = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", dtype,
                                        fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
   dictionary.append(63 - (10 + dictionary.size()) % 64, ' ');
@@ -32,7 +32,7 @@ std::vector<std::byte> npy_sample(const SampleSpec& spec, std::span<const std::b
   const bool widen = spec.dtype == DType::bf16;
   std::vector<std::uint64_t> shape;
   for (const std::uint32_t axis : spec.shape()) shape.push_back(axis);
-  const std::string header = npy_header(numpy_dtype(widen ? DType::f32 : spec.dtype), shape);
+  const std::string header = npy_header(npy_name(widen ? DType::f32 : spec.dtype), shape);
   const std::span<const std::byte> begin = std::as_bytes(std::span(header));
   std::vector<std::byte> file(begin.begin(), begin.end());
   file.resize(header.size() + sample.size() * (widen ? 2 : 1));

@@ -1,5 +1,6 @@
 #include "shard/dtype.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -11,26 +12,34 @@ struct DTypeRow {
   std::string_view safetensors;
   std::string_view option;
   std::string_view long_name;
+  std::string_view npy;
 };
 
 // In the order of DType.
 constexpr std::array<DTypeRow, 13> kDTypes{{
-    {1, "BOOL", "bool", "bool"},
-    {1, "U8", "u8", "uint8"},
-    {1, "I8", "i8", "int8"},
-    {2, "U16", "u16", "uint16"},
-    {2, "I16", "i16", "int16"},
-    {2, "F16", "f16", "float16"},
-    {2, "BF16", "bf16", "bfloat16"},
-    {4, "U32", "u32", "uint32"},
-    {4, "I32", "i32", "int32"},
-    {4, "F32", "f32", "float32"},
-    {8, "U64", "u64", "uint64"},
-    {8, "I64", "i64", "int64"},
-    {8, "F64", "f64", "float64"},
+    {1, "BOOL", "bool", "bool", "|b1"},
+    {1, "U8", "u8", "uint8", "|u1"},
+    {1, "I8", "i8", "int8", "|i1"},
+    {2, "U16", "u16", "uint16", "<u2"},
+    {2, "I16", "i16", "int16", "<i2"},
+    {2, "F16", "f16", "float16", "<f2"},
+    {2, "BF16", "bf16", "bfloat16", "<u2"},
+    {4, "U32", "u32", "uint32", "<u4"},
+    {4, "I32", "i32", "int32", "<i4"},
+    {4, "F32", "f32", "float32", "<f4"},
+    {8, "U64", "u64", "uint64", "<u8"},
+    {8, "I64", "i64", "int64", "<i8"},
+    {8, "F64", "f64", "float64", "<f8"},
 }};
 
 const DTypeRow& row(DType dtype) noexcept { return kDTypes[static_cast<std::size_t>(dtype)]; }
+
+template <class Fits>
+std::optional<DType> dtype_where(const Fits& fits) noexcept {
+  const auto found = std::find_if(kDTypes.begin(), kDTypes.end(), fits);
+  if (found == kDTypes.end()) return std::nullopt;
+  return static_cast<DType>(found - kDTypes.begin());
+}
 
 }  // namespace
 
@@ -38,25 +47,19 @@ std::size_t size_bytes(DType dtype) noexcept { return row(dtype).size_bytes; }
 std::string_view safetensors_name(DType dtype) noexcept { return row(dtype).safetensors; }
 std::string_view to_string(DType dtype) noexcept { return row(dtype).option; }
 
+std::string_view long_name(DType dtype) noexcept { return row(dtype).long_name; }
+std::string_view npy_name(DType dtype) noexcept { return row(dtype).npy; }
+
 std::optional<DType> dtype_from_safetensors(std::string_view name) noexcept {
-  for (std::size_t i = 0; i < kDTypes.size(); ++i) {
-    if (kDTypes[i].safetensors == name) return static_cast<DType>(i);
-  }
-  return std::nullopt;
+  return dtype_where([&](const DTypeRow& row) { return row.safetensors == name; });
 }
 
 std::optional<DType> dtype_from_string(std::string_view name) noexcept {
-  for (std::size_t i = 0; i < kDTypes.size(); ++i) {
-    if (kDTypes[i].option == name) return static_cast<DType>(i);
-  }
-  return std::nullopt;
+  return dtype_where([&](const DTypeRow& row) { return row.option == name; });
 }
 
 std::optional<DType> dtype_from_option(std::string_view name) noexcept {
-  for (std::size_t i = 0; i < kDTypes.size(); ++i) {
-    if (kDTypes[i].option == name || kDTypes[i].long_name == name) return static_cast<DType>(i);
-  }
-  return std::nullopt;
+  return dtype_where([&](const DTypeRow& row) { return row.option == name || row.long_name == name; });
 }
 
 std::string_view to_string(Layout layout) noexcept {
