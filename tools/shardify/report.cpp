@@ -46,36 +46,18 @@ std::string sample_text(const convert::Options& options) {
                      to_string(spec.layout), human_bytes(spec.size_bytes()), to_string(options.codec));
 }
 
-const char* json_name(convert::SkipReason reason) {
-  switch (reason) {
-    case convert::SkipReason::hidden:
-      return "hidden";
-    case convert::SkipReason::litter:
-      return "litter";
-    case convert::SkipReason::no_image:
-      return "no_image";
-    case convert::SkipReason::walked:
-      break;
-  }
-  return "walked";
-}
-
-const char* many_of(convert::SkipReason reason) {
-  switch (reason) {
-    case convert::SkipReason::hidden:
-      return "hidden names";
-    case convert::SkipReason::litter:
-      return "left by systems or programs";
-    case convert::SkipReason::no_image:
-      return "no images by name or content";
-    case convert::SkipReason::walked:
-      break;
-  }
-  return "links to folders whose images are in the class already";
-}
-
-constexpr std::array kSkipReasons{convert::SkipReason::hidden, convert::SkipReason::litter,
-                                  convert::SkipReason::no_image, convert::SkipReason::walked};
+// Why files are skipped: the name in JSON, and what is printed of one or more.
+struct SkipText {
+  convert::SkipReason reason;
+  const char* name;
+  const char* text;
+};
+constexpr std::array kSkips{
+    SkipText{convert::SkipReason::hidden, "hidden", "hidden names"},
+    SkipText{convert::SkipReason::litter, "litter", "left by systems or programs"},
+    SkipText{convert::SkipReason::no_image, "no_image", "no images by name or content"},
+    SkipText{convert::SkipReason::walked, "walked",
+             "links to folders whose images are in the class already"}};
 
 std::uint64_t count_of(const convert::Listing& found, convert::SkipReason reason) {
   return static_cast<std::uint64_t>(
@@ -100,12 +82,12 @@ std::string names_text(const std::vector<std::string>& names) {
 
 void print_skipped(const convert::Options& options, const convert::Listing& found) {
   std::string text;
-  for (const convert::SkipReason reason : kSkipReasons) {
-    const std::uint64_t count = count_of(found, reason);
+  for (const SkipText& skipped : kSkips) {
+    const std::uint64_t count = count_of(found, skipped.reason);
     if (count == 0) continue;
     const auto first = std::find_if(found.skipped.begin(), found.skipped.end(),
-                                    [&](const convert::Skip& skip) { return skip.reason == reason; });
-    text += fmt::format("{}{}: {} ({}{})", text.empty() ? "" : "; ", many_of(reason), human_count(count),
+                                    [&](const convert::Skip& skip) { return skip.reason == skipped.reason; });
+    text += fmt::format("{}{}: {} ({}{})", text.empty() ? "" : "; ", skipped.text, human_count(count),
                         count > 1 ? "first " : "", quoted_key(first->key));
   }
   if (!text.empty()) cli::out("skipped: {}\n", text);
@@ -176,7 +158,7 @@ void add_found(Json& out, const convert::Listing& found) {
   for (const std::string& text : found.warnings) notes.push_back(cli::with_flags(text));
   out["notes"] = std::move(notes);
   Json skipped = Json::object();
-  for (const convert::SkipReason reason : kSkipReasons) skipped[json_name(reason)] = count_of(found, reason);
+  for (const SkipText& skip : kSkips) skipped[skip.name] = count_of(found, skip.reason);
   out["skipped"] = std::move(skipped);
   out["empty_folders"] = found.empty_folders;
   out["unlisted"] = found.unlisted;
