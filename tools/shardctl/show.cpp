@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <string_view>
 
 #include <memory>
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
@@ -93,16 +93,14 @@ std::string caption(const Source& source, std::uint64_t index, std::uint32_t cha
 }
 
 std::uint64_t parse_index(std::string_view digits, const std::string& whole) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc{} || end != digits.data() + digits.size()) {
+  const auto value = number_of<std::uint64_t>(digits);
+  if (!value)
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format(
             "{} is not a selection of samples: give indices such as 7, or ranges such as 0..16 (0 to 15)",
             quoted(whole)));
-  }
-  return value;
+  return *value;
 }
 
 // Indices and half-open ranges. Each is checked against the number of samples before it is written out.

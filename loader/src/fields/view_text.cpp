@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <type_traits>
 #include <utility>
 #include <variant>
 
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "shard/error.hpp"
 
@@ -114,10 +114,9 @@ class Reader {
   template <class T>
   T number(std::string_view expected) {
     const std::string_view one = word();
-    T value{};
-    const auto [end, error] = std::from_chars(one.data(), one.data() + one.size(), value);
-    if (error != std::errc{} || end != one.data() + one.size()) refuse(one, expected);
-    return value;
+    const auto value = number_of<T>(one);
+    if (!value) refuse(one, expected);
+    return *value;
   }
   // 0 to `last`.
   unsigned choice(unsigned last) {

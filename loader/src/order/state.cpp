@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
-#include <charconv>
 #include <string_view>
 
 #include "base/digest/checksum.hpp"
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "fields/view_text.hpp"
 #include "shard/error.hpp"
@@ -102,9 +102,10 @@ LoaderState LoaderState::parse(const std::string& text) {
     if (whole && field == &state.selection) break;
     good = good && rest.starts_with(' ');
     if (!good) break;
-    auto [end, error] = std::from_chars(rest.data() + 1, rest.data() + rest.size(), *field);
-    good = error == std::errc{};
-    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+    rest.remove_prefix(1);
+    const auto number = take_number<std::uint64_t>(rest);
+    good = number.has_value();
+    *field = number.value_or(0);
   }
   if (!good || !rest.empty() || world < 1 || world > UINT32_MAX)
     throw Error(ErrorCode::invalid_argument,

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text/number.hpp"
+
 namespace shard {
 namespace {
 
@@ -22,9 +24,9 @@ TEST(HttpAnswer, ContentRangesThatContradictThemselvesAreNothing) {
 }
 
 TEST(HttpAnswer, NumbersAreDigits) {
-  EXPECT_EQ(whole_number("18446744073709551615"), ~std::uint64_t{0});
+  EXPECT_EQ(number_of<std::uint64_t>("18446744073709551615"), ~std::uint64_t{0});
   for (const char* text : {"", "+1", "-1", " 1", "1 ", "0x1", "18446744073709551616"})
-    EXPECT_FALSE(whole_number(text)) << text;
+    EXPECT_FALSE(number_of<std::uint64_t>(text)) << text;
 }
 
 TEST(HttpAnswer, HeadersAreComparedWithoutCase) {

@@ -1,7 +1,6 @@
 #include "base/system/system_memory.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
@@ -10,6 +9,7 @@
 #include <string_view>
 
 #include "base/system/cgroup.hpp"
+#include "base/text/number.hpp"
 
 namespace shard {
 
@@ -62,21 +62,14 @@ std::uint64_t room_in(const CgroupFolder& folder) {
 
 // "4", or "4(x2),3": 4 tasks on each of the first two nodes, 3 on the third.
 std::optional<std::uint64_t> tasks_on_node(std::string_view text, std::uint64_t node) {
-  const auto number = [](std::string_view& from) -> std::optional<std::uint64_t> {
-    std::uint64_t value = 0;
-    const auto [end, status] = std::from_chars(from.data(), from.data() + from.size(), value);
-    if (status != std::errc{}) return std::nullopt;
-    from.remove_prefix(static_cast<std::size_t>(end - from.data()));
-    return value;
-  };
   std::optional<std::uint64_t> tasks;
   while (!text.empty()) {
-    tasks = number(text);
+    tasks = take_number<std::uint64_t>(text);
     if (!tasks || *tasks == 0 || *tasks > kMostRanks) return std::nullopt;
     std::uint64_t nodes = 1;
     if (text.starts_with("(x")) {
       text.remove_prefix(2);
-      nodes = number(text).value_or(0);
+      nodes = take_number<std::uint64_t>(text).value_or(0);
       if (nodes == 0 || !text.starts_with(')')) return std::nullopt;
       text.remove_prefix(1);
     }
@@ -110,9 +103,8 @@ std::uint64_t local_rank_count(const char* (*environment)(const char*)) {
     if (text.find_first_not_of("0123456789") != std::string_view::npos) continue;
     if (const auto ranks = tasks_on_node(text, 0)) return *ranks;
   }
-  std::uint64_t node = 0;
-  const std::string_view id = variable("SLURM_NODEID");
-  std::from_chars(id.data(), id.data() + id.size(), node);
+  std::string_view id = variable("SLURM_NODEID");
+  const std::uint64_t node = take_number<std::uint64_t>(id).value_or(0);
   for (const char* name : {"SLURM_STEP_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"})
     if (const auto ranks = tasks_on_node(variable(name), node)) return *ranks;
   return 1;

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <string>
 
+#include "base/bytes.hpp"
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
+#include "base/text/words.hpp"
 
 namespace shard {
 
@@ -40,24 +42,19 @@ std::uint64_t parse_size(std::string_view text) {
   const std::string_view number = text.substr(0, number_end);
   std::string unit;
   for (const char c : text.substr(number_end)) {
-    if (c != ' ' || !unit.empty()) unit += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    if (c != ' ' || !unit.empty()) unit += ascii_lower(c);
   }
   const double factor = unit_factor(unit);
   if (number.empty() || factor == 0) throw refuse("is not a size");
   if (number.find('.') == std::string_view::npos) {  // whole numbers are exact up to 64 bits
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-    std::uint64_t product = 0;
-    if (error != std::errc{} || end != number.data() + number.size() ||
-        __builtin_mul_overflow(value, static_cast<std::uint64_t>(factor), &product)) {
-      throw refuse("does not fit into 64 bits");
-    }
-    return product;
+    const auto value = number_of<std::uint64_t>(number);
+    const auto product = value ? checked_mul(*value, static_cast<std::uint64_t>(factor)) : std::nullopt;
+    if (!product) throw refuse("does not fit into 64 bits");
+    return *product;
   }
-  double value = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (error != std::errc{} || end != number.data() + number.size()) throw refuse("is not a size");
-  const double product = value * factor;
+  const auto value = number_of<double>(number);
+  if (!value) throw refuse("is not a size");
+  const double product = *value * factor;
   if (product >= 18446744073709551616.0) throw refuse("does not fit into 64 bits");
   return static_cast<std::uint64_t>(product);
 }

@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/bytes.hpp"
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
@@ -66,17 +65,10 @@ void map_names(const std::vector<std::string>& classes, const InputList& list, L
         quoted(unknown.front()), classes.size(), some_of(classes)));
 }
 
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 // Numbers stay, if they are positions.
 void check_numbers(const std::vector<std::string>& classes, const InputList& list, const LabelTable& labels) {
   for (std::size_t i = 0; i < classes.size(); ++i) {
-    const auto value = whole_number(classes[i]);
+    const auto value = number_of<std::int64_t>(classes[i]);
     if (value && *value != static_cast<std::int64_t>(i))
       refuse_classes(fmt::format(
           "the labels of these images are whole numbers, and `classes` has the name {} at position {}: is {} "

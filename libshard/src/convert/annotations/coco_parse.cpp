@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -17,6 +16,7 @@
 #include "base/files/file_io.hpp"
 #include "base/files/mapped_file.hpp"
 #include "base/text/json.hpp"
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "shard/error.hpp"
 
@@ -109,16 +109,11 @@ class CocoBuilder final : public JsonHandler {
       take_number(static_cast<double>(value), std::nullopt, std::to_string(value));
   }
   void other_number(std::string_view text) override {
-    std::int64_t whole = 0;
-    const char* const end = text.data() + text.size();
-    if (const auto [last, error] = std::from_chars(text.data(), end, whole);
-        error == std::errc{} && last == end)
-      return take_number(static_cast<double>(whole), whole, text);
-    double value = 0;
-    if (const auto [last, error] = std::from_chars(text.data(), end, value);
-        error != std::errc{} || last != end)
-      refuse_coco(fmt::format("{} is not a number of float64", text));
-    take_number(value, whole_of(value), text);
+    if (const auto whole = number_of<std::int64_t>(text))
+      return take_number(static_cast<double>(*whole), whole, text);
+    const auto value = number_of<double>(text);
+    if (!value) refuse_coco(fmt::format("{} is not a number of float64", text));
+    take_number(*value, whole_of(*value), text);
   }
   void string(std::string&& value) override {
     if (depth_ == 3 && field_ == CocoField::file_name) {

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <optional>
 #include <utility>
 
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "base/text/words.hpp"
 #include "base/text/xml.hpp"
@@ -81,8 +81,7 @@ class VocBuilder {
     const auto refuse = [&](std::string_view place) {
       refuse_voc(fmt::format("it has {}: {} is the place of Pascal VOC", quoted_excerpt(path), place));
     };
-    std::string name(element);
-    for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    const std::string name = ascii_lower(element);
     if (name == "object" && path != "/annotation/object") refuse("/annotation/object");
     if (name == "bndbox" && path != "/annotation/object/bndbox" && path != "/annotation/object/part/bndbox")
       refuse("/annotation/object/bndbox");
@@ -101,11 +100,10 @@ class VocBuilder {
   }
 
   static std::uint32_t side(std::string_view text) {
-    std::uint32_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size() || value > kMaxVocSide)
+    const auto value = number_of<std::uint32_t>(text);
+    if (!value || *value > kMaxVocSide)
       refuse_voc(fmt::format("size {}: a number of pixels is needed", quoted_excerpt(text)));
-    return value;
+    return *value;
   }
 
   std::string which() const {
@@ -117,12 +115,11 @@ class VocBuilder {
   void take_side(std::string_view name, std::string_view text) {
     for (std::size_t i = 0; i < kSides.size(); ++i) {
       if (name != kSides[i]) continue;
-      double value = 0;
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-      if (error != std::errc{} || end != text.data() + text.size() || !(std::abs(value) <= kMaxVocSide))
+      const auto value = number_of<double>(text);
+      if (!value || !(std::abs(*value) <= kMaxVocSide))
         refuse_voc(fmt::format("{}: {} is {}: a finite number of pixels is needed", which(), name,
                                quoted_excerpt(text)));
-      take_once(which(), object_.sides[i], name, value);
+      take_once(which(), object_.sides[i], name, *value);
     }
   }
 

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "convert/annotations/label_file.hpp"
 #include "shard/error.hpp"
@@ -26,11 +26,10 @@ class YoloLine {
   std::vector<double> numbers() {
     std::vector<double> values;
     for (std::string_view word = next(); !word.empty(); word = next()) {
-      double value = 0;
-      const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-      if (error != std::errc{} || end != word.data() + word.size() || !std::isfinite(value))
+      const auto value = number_of<double>(word);
+      if (!value || !std::isfinite(*value))
         refuse(fmt::format("{} is not a finite number", quoted_excerpt(word)));
-      values.push_back(value);
+      values.push_back(*value);
     }
     return values;
   }

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 #include <optional>
 #include <string_view>
 
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 
 namespace shard::convert {
@@ -104,13 +104,11 @@ class NpyText {
     std::vector<std::uint64_t> values;
     expect('(');
     while (!take(')')) {
-      std::uint64_t value = 0;
       skip_space();
-      const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), value);
-      if (error != std::errc{}) damaged_array("the shape in its header is not a tuple of whole numbers");
-      text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
+      const auto value = take_number<std::uint64_t>(text_);
+      if (!value) damaged_array("the shape in its header is not a tuple of whole numbers");
       if (!text_.empty() && text_.front() == 'L') text_.remove_prefix(1);  // of Python 2
-      values.push_back(value);
+      values.push_back(*value);
       if (values.size() > kMostAxes) damaged_array("its header has too many axes");
       if (!take(',')) {
         expect(')');

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 
 namespace shard::convert {
@@ -111,11 +112,10 @@ struct Extension {
 // The records of a pax header: "LENGTH KEY=VALUE\n".
 void read_pax(std::string_view text, std::uint64_t at, Extension& extension) {
   while (!text.empty() && text.front() != '\0') {
-    std::size_t length = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
-    const auto digits = static_cast<std::size_t>(end - text.data());
-    if (error != std::errc{} || length > text.size() || length < digits + 3 || text[digits] != ' ' ||
-        text[length - 1] != '\n')
+    std::string_view rest = text;
+    const std::size_t length = take_number<std::size_t>(rest).value_or(0);
+    const std::size_t digits = text.size() - rest.size();
+    if (length > text.size() || length < digits + 3 || text[digits] != ' ' || text[length - 1] != '\n')
       damaged(at, "a pax header whose records have no right length");
     const std::string_view record = text.substr(digits + 1, length - digits - 2);
     text.remove_prefix(length);
@@ -126,11 +126,8 @@ void read_pax(std::string_view text, std::uint64_t at, Extension& extension) {
     if (key == "path") {
       extension.name = std::string(value);
     } else if (key == "size") {
-      std::uint64_t size = 0;
-      const auto [last, bad] = std::from_chars(value.data(), value.data() + value.size(), size);
-      if (bad != std::errc{} || last != value.data() + value.size())
-        damaged(at, "the size in a pax header is not a number");
-      extension.size = size;
+      extension.size = number_of<std::uint64_t>(value);
+      if (!extension.size) damaged(at, "the size in a pax header is not a number");
     } else if (key.starts_with("GNU.sparse.")) {
       extension.sparse = true;
     }

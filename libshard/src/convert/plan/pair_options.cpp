@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <optional>
 #include <string_view>
 
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "shard/error.hpp"
 
@@ -20,11 +20,10 @@ namespace {
 
 std::uint32_t parse_class(std::string_view option, std::string_view text, std::uint32_t least,
                           std::uint32_t most) {
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most)
+  const auto value = number_of<std::uint32_t>(text);
+  if (!value || *value < least || *value > most)
     refuse_pair(option, text, fmt::format("a number of {} to {}", least, most));
-  return value;
+  return *value;
 }
 std::uint32_t parse_classes(std::string_view option, std::string_view text) {
   return parse_class(option, text, 1, 65'536);

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <string_view>
 
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "shard/error.hpp"
 
@@ -26,15 +26,10 @@ const char* get(const char* name) {
   return text != nullptr && *text != '\0' ? text : nullptr;
 }
 
-bool parse(std::string_view text, std::uint32_t& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size();
-}
-
 std::uint32_t number(const char* name) {
-  std::uint32_t value = 0;
-  if (!parse(get(name), value)) refuse(fmt::format("{}={} is not a number", name, quoted(get(name))));
-  return value;
+  const auto value = number_of<std::uint32_t>(get(name));
+  if (!value) refuse(fmt::format("{}={} is not a number", name, quoted(get(name))));
+  return *value;
 }
 
 // The value of a variable that must be there because `partner` is.
@@ -59,8 +54,8 @@ std::optional<RankAndSize> from_pair(const char* rank, const char* world) {
 // Step numbers from 0xfffffff0 on are not those of srun, but of the batch script, the shell of salloc, ...
 bool in_step_of_srun() {
   constexpr std::uint32_t kFirstSpecialStep = 0xFFFFFFF0U;
-  std::uint32_t step = 0;
-  return get("SLURM_STEP_ID") != nullptr && parse(get("SLURM_STEP_ID"), step) && step < kFirstSpecialStep;
+  const char* const step = get("SLURM_STEP_ID");
+  return step != nullptr && number_of<std::uint32_t>(step).value_or(kFirstSpecialStep) < kFirstSpecialStep;
 }
 
 std::optional<RankAndSize> from_slurm_step() {

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include "base/digest/checksum.hpp"
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "shard/convert/decoding.hpp"
 #include "shard/error.hpp"
@@ -24,13 +24,11 @@ constexpr const char* kPagesAsRgb = "each as RGB";
 std::string size_text(const image::Size& size) { return fmt::format("{}x{}", size.width, size.height); }
 
 std::optional<image::Size> parse_size_text(std::string_view text) {
-  image::Size size;
-  const char* end = text.data() + text.size();
-  auto [middle, error] = std::from_chars(text.data(), end, size.width);
-  if (error != std::errc{} || middle == end || *middle != 'x') return std::nullopt;
-  auto [last, error2] = std::from_chars(middle + 1, end, size.height);
-  if (error2 != std::errc{} || last != end) return std::nullopt;
-  return size;
+  const std::size_t x = std::min(text.find('x'), text.size());
+  const auto width = number_of<std::uint32_t>(text.substr(0, x));
+  const auto height = number_of<std::uint32_t>(text.substr(std::min(x + 1, text.size())));
+  if (!width || !height) return std::nullopt;
+  return image::Size{*width, *height};
 }
 
 constexpr std::array<std::pair<image::FreeSize::Bound, std::string_view>, 4> kBounds{
@@ -45,12 +43,6 @@ std::string text_of(const image::FreeSize& free) {
   return free.bound == image::FreeSize::Bound::none ? name : fmt::format("{} {}", name, free.most);
 }
 
-template <class Number>
-bool parse_number(std::string_view text, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc{} && end == text.data() + text.size();
-}
-
 // The inverse of text_of(). Nothing: it is none.
 std::optional<image::FreeSize> parse_free_size(std::string_view text) {
   const std::string_view name = text.substr(0, text.find(' '));
@@ -58,8 +50,10 @@ std::optional<image::FreeSize> parse_free_size(std::string_view text) {
     if (name != its_name) continue;
     image::FreeSize free{bound, 0, 1};
     if (bound == image::FreeSize::Bound::none) return text == name ? std::optional(free) : std::nullopt;
-    if (text.size() > name.size() && parse_number(text.substr(name.size() + 1), free.most)) return free;
-    return std::nullopt;
+    const auto most = number_of<std::uint64_t>(text.substr(std::min(name.size() + 1, text.size())));
+    if (!most) return std::nullopt;
+    free.most = *most;
+    return free;
   }
   return std::nullopt;
 }
@@ -183,9 +177,9 @@ image::PreprocessOptions preprocess_options_from(const DatasetInfo& info) {
     p.squash = parse_size_text(std::string_view(resize).substr(7));
     if (!p.squash) unknown("resize", resize);
   } else if (resize.starts_with("short ")) {
-    const char* end = resize.data() + resize.size();
-    auto [last, error] = std::from_chars(resize.data() + 6, end, p.resize_short);
-    if (error != std::errc{} || last != end) unknown("resize", resize);
+    const auto side = number_of<std::uint32_t>(std::string_view(resize).substr(6));
+    if (!side) unknown("resize", resize);
+    p.resize_short = *side;
   } else {
     p.free_size = parse_free_size(resize);
     if (!p.free_size) unknown("resize", resize);
@@ -193,10 +187,13 @@ image::PreprocessOptions preprocess_options_from(const DatasetInfo& info) {
   const std::string& crop = require(info.provenance, "crop");
   if (p.free_size) {
     constexpr std::string_view kMultiple = "multiple ";
-    const std::string_view text = crop;
-    if (crop != "none" &&
-        (!text.starts_with(kMultiple) || !parse_number(text.substr(kMultiple.size()), p.free_size->multiple)))
-      unknown("crop", crop);
+    if (crop != "none") {
+      const auto multiple = crop.starts_with(kMultiple)
+                                ? number_of<std::uint32_t>(std::string_view(crop).substr(kMultiple.size()))
+                                : std::nullopt;
+      if (!multiple) unknown("crop", crop);
+      p.free_size->multiple = *multiple;
+    }
   } else if (crop == "none") {
     p.crop.reset();
   } else {
@@ -221,9 +218,8 @@ image::DecodeOptions decode_options_from(const DatasetInfo& info) {
     options.fast_min_short_side = fast_decode_side(preprocess_options_from(info));
   if (const auto recorded = info.provenance.find("depth"); recorded != info.provenance.end()) {
     const std::string& text = recorded->second;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), options.depth);
-    if (error != std::errc{} || end != text.data() + text.size() || options.depth < 9 || options.depth > 16)
-      unknown("depth", text);
+    options.depth = number_of<unsigned>(text).value_or(0);
+    if (options.depth < 9 || options.depth > 16) unknown("depth", text);
   }
   if (const auto recorded = info.provenance.find("on_warning"); recorded != info.provenance.end()) {
     const auto choice = image::on_warning_from_string(recorded->second);

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "base/text/size.hpp"
 #include "convert/plan/pair_options.hpp"
@@ -19,12 +19,9 @@ const Normalization kClip{{0.48145466F, 0.4578275F, 0.40821073F}, {0.26862954F, 
 const Normalization kHalf{{0.5F, 0.5F, 0.5F}, {0.5F, 0.5F, 0.5F}};
 
 std::uint32_t parse_side(std::string_view name, const std::string& text) {
-  std::uint32_t value = 0;
-  const char* end = text.data() + text.size();
-  auto [last, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || last != end || value < 1 || value > 65535)
-    refuse(name, text, "expected a size of 1 to 65535");
-  return value;
+  const auto value = number_of<std::uint32_t>(text);
+  if (!value || *value < 1 || *value > 65535) refuse(name, text, "expected a size of 1 to 65535");
+  return *value;
 }
 
 image::Size parse_extent(std::string_view name, const std::string& text) {
@@ -65,16 +62,12 @@ void bound_sizes(Options& options, image::FreeSize::Bound bound, std::uint64_t m
 
 std::vector<float> parse_channels(std::string_view name, const std::string& text) {
   std::vector<float> values;
-  const char* at = text.data();
-  const char* end = text.data() + text.size();
-  for (;;) {
-    float value = 0;
-    auto [last, error] = std::from_chars(at, end, value);
-    if (error != std::errc{} || (last != end && *last != ',') || values.size() == kMaxSampleChannels)
+  for (std::string_view rest = text;; rest.remove_prefix(1)) {
+    const auto value = take_number<float>(rest);
+    if (!value || !(rest.empty() || rest.front() == ',') || values.size() == kMaxSampleChannels)
       refuse(name, text, "expected a number for each channel: RED,GREEN,BLUE");
-    values.push_back(value);
-    if (last == end) return values;
-    at = last + 1;
+    values.push_back(*value);
+    if (rest.empty()) return values;
   }
 }
 
@@ -124,11 +117,9 @@ ColumnSpec parse_column(const std::string& text) {
     axes.remove_prefix(std::min<std::size_t>(1, axes.size()));
   }
   while (!axes.empty()) {
-    std::uint64_t axis = 0;
-    const auto [end, error] = std::from_chars(axes.data(), axes.data() + axes.size(), axis);
-    if (error != std::errc{} || axis == 0) refuse_column(text);
-    column.row_shape.push_back(axis);
-    axes.remove_prefix(static_cast<std::size_t>(end - axes.data()));
+    const auto axis = take_number<std::uint64_t>(axes);
+    if (axis.value_or(0) == 0) refuse_column(text);
+    column.row_shape.push_back(*axis);
     if (axes.empty()) break;
     if (axes.front() != ',' || axes.size() == 1) refuse_column(text);
     axes.remove_prefix(1);
@@ -144,11 +135,10 @@ void refuse(std::string_view name, std::string_view value, std::string_view expe
 
 std::uint64_t parse_whole(std::string_view name, const std::string& text, std::uint64_t least,
                           std::uint64_t most) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most)
+  const auto value = number_of<std::uint64_t>(text);
+  if (!value || *value < least || *value > most)
     refuse(name, text, fmt::format("expected a whole number of {} to {}", least, most));
-  return value;
+  return *value;
 }
 
 std::size_t parse_word(std::string_view name, const std::string& text,
@@ -244,11 +234,10 @@ void set_dtype(Options& options, std::string_view name, const std::string& value
 void set_channels(Options& options, std::string_view name, const std::string& value) {
   options.keep_channels = value == "keep";
   if (options.keep_channels) return;
-  std::uint32_t& channels = options.preprocess.channels;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), channels);
-  if (error != std::errc{} || end != value.data() + value.size() || channels < 1 ||
-      channels > kMaxSampleChannels)
+  const auto channels = number_of<std::uint32_t>(value);
+  if (!channels || *channels < 1 || *channels > kMaxSampleChannels)
     refuse(name, value, "expected keep, or a number of 1 to 4096");
+  options.preprocess.channels = *channels;
 }
 void set_layout(Options& options, std::string_view name, const std::string& value) {
   const Layout layout = known(name, value, layout_from_string(value), "expected nchw or nhwc");

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <fstream>
 #include <sstream>
 
 #include "base/digest/checksum.hpp"
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
@@ -55,11 +55,8 @@ bool parse_row(const std::vector<std::string>& fields, InputRow& row) {
   row.key = fields[0];
   row.size_bytes.reset();
   if (!fields[1].empty()) {
-    std::uint64_t size = 0;
-    const char* const end = fields[1].data() + fields[1].size();
-    const auto [last, error] = std::from_chars(fields[1].data(), end, size);
-    if (error != std::errc{} || last != end) return false;
-    row.size_bytes = size;
+    row.size_bytes = number_of<std::uint64_t>(fields[1]);
+    if (!row.size_bytes) return false;
   }
   row.digest = from_hex(fields[2]);
   return row.digest || fields[2].empty();

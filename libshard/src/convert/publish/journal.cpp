@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "base/digest/checksum.hpp"
 #include "base/files/file.hpp"
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "convert/plan/advice.hpp"
 #include "convert/publish/pixel_bound.hpp"
@@ -244,11 +244,9 @@ fs::path receipt_path(const fs::path& out, std::uint64_t shard) {
 std::optional<std::uint64_t> shard_number(std::string_view name) {
   constexpr std::string_view kPrefix = "shard-";
   if (!name.starts_with(kPrefix)) return std::nullopt;
-  std::uint64_t number = 0;
-  const char* const digits = name.data() + kPrefix.size();
-  const auto [end, error] = std::from_chars(digits, name.data() + name.size(), number);
-  if (error != std::errc{} || shard_name(number) != name) return std::nullopt;
-  return number;
+  std::string_view rest = name.substr(kPrefix.size());
+  const auto number = take_number<std::uint64_t>(rest);
+  return number && shard_name(*number) == name ? number : std::nullopt;
 }
 
 std::vector<std::uint64_t> receipts_in(const fs::path& out) {
@@ -257,10 +255,9 @@ std::vector<std::uint64_t> receipts_in(const fs::path& out) {
   for (fs::directory_iterator it(out, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     if (!is_receipt(name)) continue;
-    std::uint64_t number = 0;
-    const char* const digits = name.data() + kReceiptPrefix.size();
-    if (std::from_chars(digits, name.data() + name.size(), number).ec != std::errc{}) continue;
-    if (receipt_path(out, number).filename() == name) numbers.push_back(number);
+    std::string_view rest = std::string_view(name).substr(kReceiptPrefix.size());
+    const auto number = take_number<std::uint64_t>(rest);
+    if (number && receipt_path(out, *number).filename() == name) numbers.push_back(*number);
   }
   if (error)
     throw Error(ErrorCode::io, fmt::format("cannot read folder {}: {}", quoted(out), error.message()));

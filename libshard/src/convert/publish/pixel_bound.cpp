@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "convert/publish/input_table.hpp"
 #include "convert/publish/tables.hpp"
@@ -18,11 +17,9 @@ std::optional<std::uint64_t> pixel_bound_of(std::string_view reason) {
   const std::size_t begin = reason.find(kBefore);
   if (begin == std::string_view::npos) return std::nullopt;
   const auto number_at = [&](std::size_t at, std::string_view behind) -> std::optional<std::uint64_t> {
-    std::uint64_t number = 0;
-    const auto [end, error] = std::from_chars(reason.data() + at, reason.data() + reason.size(), number);
-    const auto next = static_cast<std::size_t>(end - reason.data());
-    if (error != std::errc{} || !reason.substr(next).starts_with(behind)) return std::nullopt;
-    return number;
+    std::string_view rest = reason.substr(at);
+    const auto number = take_number<std::uint64_t>(rest);
+    return rest.starts_with(behind) ? number : std::nullopt;
   };
   // "the bound of N pixels", or "the bound of BYTES (N pixels of 16 bytes)".
   const std::size_t at = begin + kBefore.size();

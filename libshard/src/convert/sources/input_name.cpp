@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "base/text/quote.hpp"
+#include "base/text/words.hpp"
 #include "base/unique_handle.hpp"
 #include "shard/error.hpp"
 #include "shard/image/file_kind.hpp"
@@ -25,14 +26,6 @@ constexpr std::array<std::string_view, 15> kLitter{
     "__macosx",          "@eadir",      "#recycle",    "#snapshot", "@recycle",   "@recently-snapshot",
     "$recycle.bin",      "thumbs.db",   "ehthumbs.db", "icon\r",    "lost+found", "system volume information",
     "ehthumbs_vista.db", "desktop.ini", "__pycache__"};
-
-// Changes ASCII letters only, in every locale.
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return result;
-}
 
 }  // namespace
 
@@ -54,7 +47,8 @@ std::optional<SkipReason> skip_by_name(std::string_view name) {
   if (name.starts_with('.')) return SkipReason::hidden;
   constexpr std::size_t kLongest = 25;
   if (name.size() > kLongest) return std::nullopt;
-  if (std::find(kLitter.begin(), kLitter.end(), lower(name)) != kLitter.end()) return SkipReason::litter;
+  if (std::find(kLitter.begin(), kLitter.end(), ascii_lower(name)) != kLitter.end())
+    return SkipReason::litter;
   return std::nullopt;
 }
 
@@ -82,7 +76,7 @@ bool has_image_name(std::string_view name) {
   constexpr std::size_t kLongest = 4;
   const std::size_t dot = name.rfind('.');
   if (dot == std::string_view::npos || name.size() - dot - 1 > kLongest) return false;
-  return image::is_image_extension(lower(name.substr(dot + 1)));
+  return image::is_image_extension(ascii_lower(name.substr(dot + 1)));
 }
 
 bool has_image_content(std::span<const std::byte> begin) noexcept {

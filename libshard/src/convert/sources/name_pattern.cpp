@@ -2,12 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "convert/sources/scan.hpp"
 #include "shard/error.hpp"
@@ -47,17 +46,15 @@ Alternatives alternatives(std::string_view inside) {
   }
   const std::string_view first = inside.substr(0, dots);
   const std::string_view last = inside.substr(dots + 2);
-  std::uint64_t to = 0;
-  const auto number = [](std::string_view text, std::uint64_t& value) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc{} && end == text.data() + text.size();
-  };
-  if (!number(first, found.from) || !number(last, to) || found.from > to) return {};
-  if (to - found.from >= kMaxNames)
+  const auto from = number_of<std::uint64_t>(first);
+  const auto to = number_of<std::uint64_t>(last);
+  if (!from || !to || *from > *to) return {};
+  found.from = *from;
+  if (*to - *from >= kMaxNames)
     throw Error(ErrorCode::invalid_argument, fmt::format("{{{}}} names {} archives; at most {} are taken",
-                                                         inside, to - found.from + 1, kMaxNames));
+                                                         inside, *to - *from + 1, kMaxNames));
   found.width = first.size() > 1 && first.front() == '0' ? first.size() : 0;
-  found.count = to - found.from + 1;
+  found.count = *to - *from + 1;
   return found;
 }
 

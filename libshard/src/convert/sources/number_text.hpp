@@ -1,11 +1,11 @@
 // Numbers as tables of text have them, in every locale.
 #pragma once
 
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <system_error>
+
+#include "base/text/number.hpp"
 
 namespace shard::convert {
 
@@ -22,10 +22,7 @@ std::optional<T> parse_number(std::string_view text) {
     text.remove_prefix(1);
     if (text.starts_with('-')) return std::nullopt;
   }
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return number_of<T>(text);
 }
 
 // Whether `stored` is the number that `whole`, of which is_whole_text() is true, says.

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <system_error>
 #include <utility>
 
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "convert/sources/source_kind.hpp"
 #include "shard/error.hpp"
@@ -46,10 +45,8 @@ PageName page_name(std::string_view raw) {
   const std::size_t hash = raw.rfind('#');
   if (hash == std::string_view::npos) return {raw};
   const std::string_view digits = raw.substr(hash + 1);
-  std::uint32_t page = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), page);
-  const bool whole = error == std::errc{} && end == digits.data() + digits.size() && page != Input::kNoPage;
-  if (!whole || (digits.size() > 1 && digits[0] == '0')) return {raw};
+  const std::uint32_t page = number_of<std::uint32_t>(digits).value_or(Input::kNoPage);
+  if (page == Input::kNoPage || (digits.size() > 1 && digits[0] == '0')) return {raw};
   return {raw.substr(0, hash), page};
 }
 

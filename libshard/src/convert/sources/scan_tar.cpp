@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,7 +17,9 @@
 
 #include "base/system/cpu_count.hpp"
 #include "base/system/parallel.hpp"
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
+#include "base/text/words.hpp"
 #include "convert/archives/tar.hpp"
 #include "convert/sources/open_archive.hpp"
 #include "convert/sources/sample_parts.hpp"
@@ -37,12 +38,6 @@ constexpr std::uint64_t kMaxNumberBytes = 64;  // of a .cls member
 constexpr std::size_t kAheadBytes = 4096;
 constexpr unsigned kRemoteListings =
     64;  // archives on servers at the same time: listing one is a request after the other
-
-bool ends_with(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && std::equal(end.rbegin(), end.rend(), text.rbegin(), [](char a, char b) {
-           return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
-         });
-}
 
 // What one archive has.
 class Contents {
@@ -81,7 +76,7 @@ class Contents {
     // Of archives that are there twice the last one counts, with all that is in it.
     std::map<std::string, std::uint64_t> last;
     for (const TarMember& member : found.members)
-      if (ends_with(member.name, ".tar")) last[member.name] = member.offset;
+      if (ascii_lower(member.name).ends_with(".tar")) last[member.name] = member.offset;
     for (TarMember& member : found.members) {
       const auto other = last.find(member.name);
       const bool replaced = other != last.end() && other->second != member.offset;
@@ -125,19 +120,19 @@ class Contents {
       refuse(member.name, member.offset,
              fmt::format("in the archive {}: {}", escape_key(name_), member.problem));
       // It comes behind others of its name, which no longer count.
-      if (ends_with(member.name, ".cls"))
+      if (ascii_lower(member.name).ends_with(".cls"))
         add_part(member, true);
       else if (is_wanted(member.name))
         add_part(member, false);
     } else if (const auto reason = skip_by_path(member.name)) {
       skipped.push_back({escape_key(member.name), *reason});
-    } else if (ends_with(member.name, ".tar")) {
+    } else if (ascii_lower(member.name).ends_with(".tar")) {
       if (outer)
         list_part(member.offset, member.size_bytes, member.name.substr(0, member.name.size() - 4) + "/",
                   member.name, false);
       else
         refuse(member.name, member.offset, "an archive in an archive in an archive: unpack one of them");
-    } else if (ends_with(member.name, ".cls")) {
+    } else if (ascii_lower(member.name).ends_with(".cls")) {
       take_number(member);
     } else if (is_wanted(member.name)) {
       add_part(member, false);
@@ -171,17 +166,12 @@ class Contents {
   void take_number(const TarMember& member) {
     std::string text(std::min(member.size_bytes, kMaxNumberBytes), '\0');
     text.resize(read(member.offset, std::as_writable_bytes(std::span(text))));
-    const std::size_t begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
-    const std::size_t end = text.find_last_not_of(" \t\r\n") + 1;
-    std::int64_t value = 0;
-    const auto [last, error] =
-        std::from_chars(text.data() + begin, text.data() + std::max(begin, end), value);
-    const bool good = member.size_bytes <= kMaxNumberBytes && begin < end && error == std::errc{} &&
-                      last == text.data() + end;
-    if (!good)
+    auto value = number_of<std::int64_t>(trimmed(text));
+    if (member.size_bytes > kMaxNumberBytes) value.reset();
+    if (!value)
       refuse(member.name, member.offset,
              fmt::format("the label {} is not a whole number", quoted_excerpt(text)));
-    add_part(member, true, good ? std::optional(value) : std::nullopt);
+    add_part(member, true, value);
   }
 
   std::uint32_t number_;
@@ -214,12 +204,12 @@ bool names_tars(const std::string& images) {
   std::error_code error;
   if (fs::is_directory(images, error)) return false;
   for (const char* compressed : {".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst"})
-    if (ends_with(images, compressed))
+    if (ascii_lower(images).ends_with(compressed))
       throw Error(ErrorCode::unsupported,
                   fmt::format("{} is compressed, so its members cannot be read in place: decompress it "
                               "to a .tar first",
                               quoted(images)));
-  return ends_with(images, ".tar");
+  return ascii_lower(images).ends_with(".tar");
 }
 
 InputList scan_tars(const ScanOptions& options) {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <optional>
 #include <string>
 
+#include "base/text/number.hpp"
 #include "shard/error.hpp"
 #include "shard/packed_format.hpp"
 
@@ -37,10 +37,8 @@ std::string known_codecs() {
 
 // The part of `text` behind "NAME:" as a level of the codec.
 std::optional<int> level_of(const CodecRow& row, std::string_view text) {
-  int level = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), level);
-  const bool valid = status == std::errc{} && end == text.data() + text.size();
-  return valid && level >= 1 && level <= row.last_level ? std::optional(level) : std::nullopt;
+  const auto level = number_of<int>(text);
+  return level && *level >= 1 && *level <= row.last_level ? level : std::nullopt;
 }
 
 }  // namespace

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <system_error>
 
 #include "base/bytes.hpp"
 #include "base/digest/checksum.hpp"
 #include "base/files/publish.hpp"
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "format/dataset/dataset_view.hpp"
 #include "shard/error.hpp"
@@ -75,11 +75,9 @@ class Words {
 };
 
 std::uint64_t number(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size())
-    corrupt_selection(fmt::format("{} is not a number", quoted_excerpt(text)));
-  return value;
+  const auto value = number_of<std::uint64_t>(text);
+  if (!value) corrupt_selection(fmt::format("{} is not a number", quoted_excerpt(text)));
+  return *value;
 }
 
 // " cut SEED LEVELS" for each seed, ascending.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -12,6 +11,7 @@
 
 #include "base/bytes.hpp"
 #include "base/digest/checksum.hpp"
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "base/text/utf8.hpp"
 #include "format/codec/codec_check.hpp"
@@ -56,10 +56,8 @@ std::string floats_to_text(std::span<const float> values) {
 }
 
 std::optional<float> float_from_text(std::string_view text) noexcept {
-  float value = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (status != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
+  const auto value = number_of<float>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 std::optional<std::vector<float>> floats_from_text(std::string_view text) {

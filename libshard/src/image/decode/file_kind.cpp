@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/bytes.hpp"
+#include "base/text/words.hpp"
 #include "image/codecs/image_formats.hpp"
 #include "image/metadata/media_brand.hpp"
 #include "shard/image/decode.hpp"
@@ -108,11 +109,9 @@ bool is_portable_map(std::string_view text) noexcept {
   return text[1] >= '1' && text[1] <= '7' && (is_space(text[2]) || text[2] == '#');
 }
 
-char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
 bool contains_lower(std::string_view text, std::string_view word) noexcept {
   return std::search(text.begin(), text.end(), word.begin(), word.end(),
-                     [](char a, char b) { return lower(a) == b; }) != text.end();
+                     [](char a, char b) { return ascii_lower(a) == b; }) != text.end();
 }
 
 // Whether these are bytes of UTF-8 text; a character that is cut off at the end does not matter.

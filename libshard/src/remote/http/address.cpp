@@ -1,11 +1,11 @@
 #include "remote/http/address.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 #include <fmt/format.h>
 
 #include "base/text/quote.hpp"
+#include "base/text/words.hpp"
 
 namespace shard {
 namespace {
@@ -49,16 +49,12 @@ std::string percent_encoded(std::string_view text, bool keep_slash) {
 
 std::string origin_of(std::string_view url) {
   const std::string_view authority = authority_of(url);
-  const std::string_view scheme = url.substr(0, std::min(url.find("://"), url.size()));
-  std::string origin;
-  for (const char c : scheme) origin += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  const bool tls = origin == "https";
-  origin += "://";
-  for (const char c : authority) origin += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string scheme = ascii_lower(url.substr(0, std::min(url.find("://"), url.size())));
+  const std::string origin = scheme + "://" + ascii_lower(authority);
   const std::size_t bracket = std::min(authority.rfind(']'), authority.size());  // of an IPv6 address
   const bool has_port =
       authority.find(':', bracket == authority.size() ? 0 : bracket) != std::string_view::npos;
-  return has_port ? origin : origin + (tls ? ":443" : ":80");
+  return has_port ? origin : origin + (scheme == "https" ? ":443" : ":80");
 }
 
 std::string checked_url(std::string_view url) {

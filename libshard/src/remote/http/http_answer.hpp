@@ -9,9 +9,6 @@
 
 namespace shard {
 
-// Digits only, without sign or space.
-std::optional<std::uint64_t> whole_number(std::string_view text);
-
 // "bytes FIRST-LAST/TOTAL" as a half-open range that lies inside of the total.
 struct ContentRange {
   std::uint64_t begin = 0;

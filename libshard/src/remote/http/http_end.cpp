@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "base/text/words.hpp"
 #include "base/text/xml.hpp"
@@ -187,7 +188,7 @@ bool HttpRequest::again(const std::string& why) {
   auto pause = std::min(kLongestPause, kFirstPause * (1 << std::min(failures_, 6U)));
   pause = std::chrono::milliseconds(
       std::uniform_int_distribution<std::int64_t>(pause.count() / 2, pause.count())(shared_.random));
-  if (const auto asked = whole_number(answer_.retry_after))
+  if (const auto asked = number_of<std::uint64_t>(answer_.retry_after))
     pause =
         std::max<std::chrono::milliseconds>(pause, std::chrono::seconds(std::min<std::uint64_t>(*asked, 30)));
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*deadline_ - now);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/files/file_io.hpp"
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "remote/http/http_answer.hpp"
 #include "remote/http/http_request.hpp"
@@ -110,7 +111,7 @@ void HttpRequest::check_answer() {
   // Some servers ignore ranges: the whole object will do where it was asked for.
   // Others send the range with this status.
   if (answer_.status == 200 && answer_.content_range.empty()) {
-    const auto length = whole_number(answer_.content_length);
+    const auto length = number_of<std::uint64_t>(answer_.content_length);
     if (begin_ != 0 || !length || *length != end_)
       throw Error(
           ErrorCode::io,

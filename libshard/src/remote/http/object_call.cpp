@@ -7,6 +7,7 @@
 
 #include "base/bytes.hpp"
 #include "base/digest/digests.hpp"
+#include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "remote/http/http_answer.hpp"
 #include "remote/http/http_engine.hpp"
@@ -72,7 +73,7 @@ bool HttpRequest::settle_call() {
   reply.etag = answer_.etag;
   reply.encrypted = !answer_.encryption.empty() && answer_.encryption != "AES256";
   reply.error_code = failed;
-  reply.size_bytes = whole_number(answer_.content_length).value_or(0);
+  reply.size_bytes = number_of<std::uint64_t>(answer_.content_length).value_or(0);
   if (const auto range = parse_content_range(answer_.content_range)) reply.size_bytes = range->total;
   if (success()) shared_.stats.sent += job_.call->body.size();
   return true;

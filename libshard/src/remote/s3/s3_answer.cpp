@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/text/number.hpp"
 #include "base/text/xml.hpp"
 #include "remote/http/http_answer.hpp"
 
@@ -38,8 +39,8 @@ S3PartList parse_parts(std::string_view xml) {
   std::string etag;
   const bool truncated = read_page(xml, [&](std::string_view path, std::string_view text) {
     if (path == "NextPartNumberMarker") marker = text;
-    if (path == "Part/PartNumber") number = whole_number(text);
-    if (path == "Part/Size") size = whole_number(text);
+    if (path == "Part/PartNumber") number = number_of<std::uint64_t>(text);
+    if (path == "Part/Size") size = number_of<std::uint64_t>(text);
     if (path == "Part/ETag") etag = text;
     if (path != "Part") return;
     if (number && *number > 0 && *number <= kMaxParts && size)
@@ -93,7 +94,7 @@ std::string plain_etag(std::string_view etag) {
   if (etag.size() >= 2 && etag.front() == '"' && etag.back() == '"') etag = etag.substr(1, etag.size() - 2);
   const std::size_t dash = std::min(etag.find('-'), etag.size());
   if (dash != 32) return {};
-  if (dash != etag.size() && !whole_number(etag.substr(dash + 1))) return {};
+  if (dash != etag.size() && !number_of<std::uint64_t>(etag.substr(dash + 1))) return {};
   const bool hexadecimal = std::all_of(etag.begin(), etag.begin() + 32, [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
   });

@@ -26,13 +26,6 @@ constexpr std::uint64_t kMaxSettingsBytes = std::uint64_t{1} << 20U;
 using Settings = std::map<std::string, std::string>;
 using Sections = std::map<std::string, Settings>;
 
-std::string in_lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
-  return lower;
-}
-
 // A file of settings: sections with "NAME = VALUE" lines. What is indented more than a name without a value
 // belongs to that name.
 class SettingsFile {
@@ -70,7 +63,7 @@ class SettingsFile {
     if (inside_ == nullptr || equals == std::string_view::npos || equals == 0)
       refuse(inside_ == nullptr ? "stands before the first [section]"
                                 : "is neither a [section] nor NAME = VALUE");
-    const std::string name = in_lower_case(trimmed(text.substr(0, equals)));
+    const std::string name = ascii_lower(trimmed(text.substr(0, equals)));
     const std::string value(trimmed(text.substr(equals + 1)));
     above_ = name;
     above_indent_ = indent;
@@ -89,7 +82,7 @@ class SettingsFile {
   void take_nested(std::string_view text) {
     const std::size_t equals = text.find_first_of("=:");
     if (!is_group_ || equals == std::string_view::npos) return;
-    set(above_ + '.' + in_lower_case(trimmed(text.substr(0, equals))),
+    set(above_ + '.' + ascii_lower(trimmed(text.substr(0, equals))),
         std::string(trimmed(text.substr(equals + 1))));
   }
 
@@ -206,7 +199,7 @@ std::string aws_endpoint(const AwsProfile& profile, const std::string& service) 
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - ('a' - 'A'));
   std::string ignored = environment_variable("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS");
   if (ignored.empty()) ignored = profile.value("ignore_configured_endpoint_urls");
-  if (in_lower_case(ignored) == "true") return {};
+  if (ascii_lower(ignored) == "true") return {};
   std::string url = first_variable({("AWS_ENDPOINT_URL_" + upper).c_str(), "AWS_ENDPOINT_URL"});
   const std::string nested = service + ".endpoint_url";
   const auto of_service = profile.services.find(nested);
