@@ -109,20 +109,26 @@ std::uint64_t regular_file_size(int fd, const std::filesystem::path& path) {
   return static_cast<std::uint64_t>(status.st_size);
 }
 
-void pread_all(int fd, std::span<std::byte> out, std::uint64_t offset, const std::filesystem::path& path) {
-  while (!out.empty()) {
-    const ssize_t count =
-        ::pread(fd, out.data(), std::min(out.size(), kMaxTransferBytes), to_off(offset, path));
+std::size_t pread_some(int fd, std::span<std::byte> out, std::uint64_t offset,
+                       const std::filesystem::path& path) {
+  std::size_t filled = 0;
+  while (filled < out.size()) {
+    const ssize_t count = ::pread(fd, out.data() + filled, std::min(out.size() - filled, kMaxTransferBytes),
+                                  to_off(offset + filled, path));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw_errno("cannot read", path, errno);
-    if (count == 0) {
-      throw Error(ErrorCode::io,
-                  fmt::format("cannot read {}: it ends at byte {}, {} bytes early (was it truncated?)",
-                              quoted(path), offset, out.size()));
-    }
-    out = out.subspan(static_cast<std::size_t>(count));
-    offset += static_cast<std::uint64_t>(count);
+    if (count == 0) break;
+    filled += static_cast<std::size_t>(count);
   }
+  return filled;
+}
+
+void pread_all(int fd, std::span<std::byte> out, std::uint64_t offset, const std::filesystem::path& path) {
+  const std::size_t filled = pread_some(fd, out, offset, path);
+  if (filled == out.size()) return;
+  throw Error(ErrorCode::io,
+              fmt::format("cannot read {}: it ends at byte {}, {} bytes early (was it truncated?)",
+                          quoted(path), offset + filled, out.size() - filled));
 }
 
 void pwrite_all(int fd, std::span<const std::byte> bytes, std::uint64_t offset,
@@ -270,6 +276,15 @@ void read_file_into(const std::filesystem::path& path, std::uint64_t max_bytes, 
     if (used > max_bytes) refuse(used);
   }
   out.resize(used);
+}
+
+std::vector<std::string> names_in(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    names.push_back(at->path().filename().native());
+  if (error) throw Error(ErrorCode::io, fmt::format("cannot list {}: {}", quoted(folder), error.message()));
+  return names;
 }
 
 LockState lock_alone(int fd) noexcept {

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/unique_handle.hpp"
 
@@ -28,6 +29,9 @@ UniqueFd open_plain(const std::filesystem::path& path, int flags) noexcept;
 // Whether `path` names the file that `fd` has open.
 bool names_file(const std::filesystem::path& path, int fd) noexcept;
 
+// The names of what is in a folder, in no order. Errors: io.
+std::vector<std::string> names_in(const std::filesystem::path& folder);
+
 enum class LockState : std::uint8_t { taken, busy, not_supported };
 // Tries to lock an open file or folder for this process alone (flock). EINTR is handled.
 LockState lock_alone(int fd) noexcept;
@@ -39,6 +43,9 @@ UniqueFd open_unnamed(const std::filesystem::path& folder);
 std::filesystem::path temporary_folder();
 // Bytes of a regular file; io for anything else.
 std::uint64_t regular_file_size(int fd, const std::filesystem::path& path);
+// Reads from `offset` on: fewer bytes than `out` has only at the end of the file. Returns how many.
+std::size_t pread_some(int fd, std::span<std::byte> out, std::uint64_t offset,
+                       const std::filesystem::path& path);
 // Fills `out` from `offset`. Throws io if the file ends before.
 void pread_all(int fd, std::span<std::byte> out, std::uint64_t offset, const std::filesystem::path& path);
 void pwrite_all(int fd, std::span<const std::byte> bytes, std::uint64_t offset,

@@ -34,13 +34,6 @@ std::uint64_t random_number() {
   return value;
 }
 
-std::string read_boot_id() {
-  const UniqueFd fd(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
-  char text[64] = {};
-  const ssize_t count = fd ? ::read(fd.get(), text, sizeof text) : 0;
-  return {text, static_cast<std::size_t>(std::max<ssize_t>(count, 0))};
-}
-
 // HOST: what may stand in a file name of any system, and no dot, which separates the parts of the name.
 std::string read_host() {
   constexpr std::size_t kMaxHost = 32;
@@ -108,6 +101,13 @@ bool all_in(std::string_view text, std::string_view set) noexcept {
 }
 
 }  // namespace
+
+std::string read_boot_id() {
+  const UniqueFd fd(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  char text[64] = {};
+  const ssize_t count = fd ? ::read(fd.get(), text, sizeof text) : 0;
+  return {text, static_cast<std::size_t>(std::max<ssize_t>(count, 0))};
+}
 
 TempFile::TempFile(std::filesystem::path target) : target_(std::move(target)) {
   constexpr int kAttempts = 100;

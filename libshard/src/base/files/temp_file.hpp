@@ -13,6 +13,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 #include "base/files/file_io.hpp"
@@ -56,5 +57,8 @@ class TempFile {
 
 // Whether TempFile uses names like `name`, or did in earlier versions (without HOST-BOOT).
 bool is_temporary_name(std::string_view name) noexcept;
+
+// A line that identifies the start of this system. Empty where the system has none.
+std::string read_boot_id();
 
 }  // namespace shard

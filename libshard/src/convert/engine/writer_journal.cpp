@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "base/digest/checksum.hpp"
+#include "base/files/file_io.hpp"
 #include "base/files/publish.hpp"
 #include "base/text/quote.hpp"
 #include "convert/engine/steps.hpp"
@@ -105,11 +106,8 @@ std::uint64_t keep_full_shards(const fs::path& out, const PlanRecord& record) {
   }
   if (last != record.samples_per_shard) --shards;
   std::vector<std::uint64_t> others = receipts_in(out);
-  std::error_code error;
-  for (fs::directory_iterator it(out, error), end; !error && it != end; it.increment(error))
-    if (const auto number = shard_number(it->path().filename().string())) others.push_back(*number);
-  if (error)
-    throw Error(ErrorCode::io, fmt::format("cannot read folder {}: {}", quoted(out), error.message()));
+  for (const std::string& name : names_in(out))
+    if (const auto number = shard_number(name)) others.push_back(*number);
   for (const std::uint64_t shard : others)
     if (shard >= shards) remove_shard(out, shard);
   flush_folder(out);

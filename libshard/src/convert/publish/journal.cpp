@@ -9,6 +9,7 @@
 
 #include "base/digest/checksum.hpp"
 #include "base/files/file.hpp"
+#include "base/files/file_io.hpp"
 #include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "convert/plan/advice.hpp"
@@ -49,13 +50,8 @@ std::string read_text(const fs::path& path, std::uint64_t max_bytes) {
 
 template <class Match>
 void remove_matching(const fs::path& folder, Match match) {
-  std::error_code error;
-  std::vector<fs::path> found;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
-    if (match(it->path().filename().string())) found.push_back(it->path());
-  if (error)
-    throw Error(ErrorCode::io, fmt::format("cannot read folder {}: {}", quoted(folder), error.message()));
-  for (const fs::path& path : found) remove_file(path);
+  for (const std::string& name : names_in(folder))
+    if (match(name)) remove_file(folder / name);
 }
 
 bool is_receipt(const std::string& name) {
@@ -251,16 +247,12 @@ std::optional<std::uint64_t> shard_number(std::string_view name) {
 
 std::vector<std::uint64_t> receipts_in(const fs::path& out) {
   std::vector<std::uint64_t> numbers;
-  std::error_code error;
-  for (fs::directory_iterator it(out, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
+  for (const std::string& name : names_in(out)) {
     if (!is_receipt(name)) continue;
     std::string_view rest = std::string_view(name).substr(kReceiptPrefix.size());
     const auto number = take_number<std::uint64_t>(rest);
     if (number && receipt_path(out, *number).filename() == name) numbers.push_back(*number);
   }
-  if (error)
-    throw Error(ErrorCode::io, fmt::format("cannot read folder {}: {}", quoted(out), error.message()));
   std::sort(numbers.begin(), numbers.end());
   return numbers;
 }

@@ -10,6 +10,7 @@
 #include <set>
 #include <system_error>
 
+#include "base/files/file_io.hpp"
 #include "base/files/publish.hpp"
 #include "base/text/quote.hpp"
 #include "convert/publish/append_log.hpp"
@@ -47,15 +48,6 @@ fs::path real_path(const fs::path& out) {
 // The path beside OUT that first the new folder has, for a moment, and then the old one.
 fs::path side_of(const fs::path& real) {
   return real.parent_path() / fmt::format(".{}.shardify-old", real.filename().string());
-}
-
-std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
-    names.push_back(it->path().filename().string());
-  if (error) fail_replace("read folder", folder, error.value());
-  return names;
 }
 
 // Whether the folder has a conversion.json with this stage.

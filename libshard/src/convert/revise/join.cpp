@@ -93,9 +93,7 @@ std::vector<Part> open_parts(const std::vector<fs::path>& paths) {
 void prepare_folder(const fs::path& folder, std::uint64_t shards) {
   remove_stale_temporaries(folder);
   if (dataset_is_there(folder)) return;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    const std::string name = at->path().filename().string();
+  for (const std::string& name : names_in(folder)) {
     const auto number = shard_number(name);
     const bool known = name == kDatasetFile || name == kRejectsFile || name == kInputsFile ||
                        is_temporary_name(name) || (number && *number < shards);
@@ -105,8 +103,6 @@ void prepare_folder(const fs::path& folder, std::uint64_t shards) {
                               "empty folder",
                               quoted(folder), quoted(name)));
   }
-  if (error)
-    throw Error(ErrorCode::io, fmt::format("cannot list the folder {}: {}", quoted(folder), error.message()));
 }
 
 [[noreturn]] void refuse_other(const fs::path& path) {

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "base/digest/checksum.hpp"
+#include "base/files/file_io.hpp"
 #include "base/text/quote.hpp"
 #include "shard/remote.hpp"
 
@@ -62,18 +63,7 @@ std::size_t OpenArchive::read(std::uint64_t offset, std::span<std::byte> out) co
     if (there > 0) remote_->read(offset, out.first(there));
     return there;
   }
-  std::size_t filled = 0;
-  while (filled < out.size()) {
-    const ssize_t got =
-        ::pread(fd_.get(), out.data() + filled, out.size() - filled, static_cast<off_t>(offset + filled));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0)
-      throw Error(ErrorCode::io, fmt::format("cannot read the archive {}: {}", quoted(path_),
-                                             std::generic_category().message(errno)));
-    if (got == 0) break;
-    filled += static_cast<std::size_t>(got);
-  }
-  return filled;
+  return pread_some(fd_.get(), out, offset, path_);
 }
 
 }  // namespace shard::convert

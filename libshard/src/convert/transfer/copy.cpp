@@ -67,14 +67,12 @@ std::uint64_t CopySource::shards_bytes() const noexcept {
 }
 
 std::vector<std::string> CopySource::selections_here() const {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator it(path(), error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().native();
-    if (name.ends_with(kSelectionSuffix) && !name.starts_with('.') && it->is_regular_file(error))
-      names.push_back(name);
-  }
-  if (error) throw Error(ErrorCode::io, fmt::format("cannot list {}: {}", quoted(path()), error.message()));
+  std::vector<std::string> names = names_in(path());
+  std::erase_if(names, [&](const std::string& name) {
+    std::error_code error;
+    return !name.ends_with(kSelectionSuffix) || name.starts_with('.') ||
+           !fs::is_regular_file(fs::path(path()) / name, error);
+  });
   return names;
 }
 

@@ -121,17 +121,13 @@ class CopyToFolder : public Copy {
           fmt::format("{} holds another data set than {}: nothing is overwritten; choose another folder",
                       quoted(to_), quoted(from_.path())));
     }
-    std::error_code error;
-    for (fs::directory_iterator at(to_, error), end; !error && at != end; at.increment(error)) {
-      const std::string name = at->path().filename().native();
+    for (const std::string& name : names_in(to_))
       if (!is_known(name) && !is_temporary_name(name))
         throw Error(
             ErrorCode::invalid_argument,
             fmt::format(
                 "{} is not empty ({} is in it), and it is not of this copy: give a new or empty folder",
                 quoted(to_), quoted(name)));
-    }
-    if (error) throw Error(ErrorCode::io, fmt::format("cannot list {}: {}", quoted(to_), error.message()));
     return false;
   }
 

@@ -48,14 +48,10 @@ FolderState folder_state(const fs::path& folder) {
   if (error) throw Error(ErrorCode::io, fmt::format("cannot access {}: {}", quoted(folder), error.message()));
   if (status.type() != fs::file_type::directory) return FolderState::foreign;
   if (const auto state = stated(folder)) return *state;
-  bool other = false;
-  fs::directory_iterator entries(folder, error);
-  for (; !error && entries != fs::directory_iterator(); entries.increment(error))
-    if (!is_temporary_name(entries->path().filename().native())) other = true;
-  if (error) throw Error(ErrorCode::io, fmt::format("cannot list {}: {}", quoted(folder), error.message()));
+  const std::vector<std::string> names = names_in(folder);
+  if (std::all_of(names.begin(), names.end(), is_temporary_name)) return FolderState::empty;
   // Another process may have started to convert while the folder was listed.
-  if (other) return stated(folder).value_or(FolderState::foreign);
-  return FolderState::empty;
+  return stated(folder).value_or(FolderState::foreign);
 }
 
 namespace {

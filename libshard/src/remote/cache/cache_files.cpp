@@ -16,6 +16,8 @@
 #include "base/bytes.hpp"
 #include "base/digest/checksum.hpp"
 #include "base/files/file_io.hpp"
+#include "base/files/temp_file.hpp"
+#include "base/text/words.hpp"
 #include "remote/cache/cache_lock.hpp"
 #include "remote/cache/shard_cache.hpp"
 #include "remote/cache/transit_area.hpp"
@@ -25,16 +27,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string read_boot() {
-  const UniqueFd fd(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
-  char text[64] = {};
-  const ssize_t count = fd ? ::read(fd.get(), text, sizeof text) : 0;
-  const std::string_view all(text, static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-  return std::string(all.substr(0, all.find('\n')));
-}
-
 const std::string& boot_id() {
-  static const std::string id = read_boot();
+  static const std::string id(trimmed(read_boot_id()));
   return id;
 }
 

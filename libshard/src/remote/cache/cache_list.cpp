@@ -22,19 +22,19 @@ std::vector<CacheFile> list_cache(const fs::path& folder) {
   std::error_code error;
   if (!fs::is_directory(folder, error))
     throw Error(ErrorCode::not_found, fmt::format("{} is not a folder", quoted(folder)));
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    CacheFile file{it->path().filename().native(), 0, CacheFile::State::foreign};
-    const UniqueFd fd = open_plain(it->path(), O_RDONLY);
+  for (const std::string& name : names_in(folder)) {
+    CacheFile file{name, 0, CacheFile::State::foreign};
+    const fs::path path = folder / name;
+    const UniqueFd fd = open_plain(path, O_RDONLY);
     if (fd) file.size_bytes = size_of(fd.get());
     if (is_proof_name(file.name)) continue;
     if (fd && is_entry_name(file.name))
-      file.state = has_proof(it->path(), fd.get()) ? CacheFile::State::proven : CacheFile::State::unproven;
+      file.state = has_proof(path, fd.get()) ? CacheFile::State::proven : CacheFile::State::unproven;
     if (fd && (is_passing_name(file.name, kPartSuffix) || is_passing_name(file.name, TransitArea::kSuffix) ||
                is_temporary_name(file.name) || file.name == CacheLock::kFile))
       file.state = CacheFile::State::unfinished;
     files.push_back(std::move(file));
   }
-  if (error) throw Error(ErrorCode::io, fmt::format("cannot list {}: {}", quoted(folder), error.message()));
   std::sort(files.begin(), files.end(),
             [](const CacheFile& a, const CacheFile& b) { return a.name < b.name; });
   return files;
