@@ -16,6 +16,7 @@
 #include <unordered_set>
 
 #include "base/digest/checksum.hpp"
+#include "base/files/file_io.hpp"
 #include "base/files/publish.hpp"
 #include "base/text/json.hpp"
 #include "base/text/quote.hpp"
@@ -226,8 +227,7 @@ bool has_pixels(const SampleSpec& spec) {
 int export_tar(const ExportOptions& options) {
   const Source source = Source::open(options.path, options.verify ? Check::digests : Check::none);
   const fs::path path = options.folder;
-  std::error_code error;
-  if (fs::exists(fs::symlink_status(path, error)))
+  if (is_present(path))
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} exists: name a file that does not", quoted(path)));
   const SampleSpec& spec = source.info().spec;

@@ -17,11 +17,6 @@
 #include "shardctl/dataset/source.hpp"
 
 namespace shard::ctl {
-namespace {
-
-std::string error_text(int error) { return std::generic_category().message(error); }
-
-}  // namespace
 
 void make_folder(const std::filesystem::path& folder) {
   if (is_remote(folder))
@@ -56,7 +51,7 @@ SafetensorsFile read_safetensors_head(const std::filesystem::path& path) {
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) {
     const ErrorCode code = errno == ENOENT ? ErrorCode::not_found : ErrorCode::io;
-    throw Error(code, fmt::format("{}: cannot open: {}", quoted(path), error_text(errno)));
+    throw Error(code, fmt::format("{}: cannot open: {}", quoted(path), errno_text(errno)));
   }
   struct stat status {};
   if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {

@@ -81,7 +81,7 @@ NewFolder::NewFolder(const fs::path& target, const std::function<bool(const fs::
     : target_(absolute_target(target)) {
   if (is_remote(target)) refuse_target(target, "is an address, and this writes to a folder: give one");
   std::error_code error;
-  if (fs::exists(fs::symlink_status(target_, error))) {
+  if (is_present(target_)) {
     if (!fs::is_directory(target_, error)) refuse_target(target_, "is a file; give a new folder");
     if (!fs::is_empty(target_, error)) {
       if (error)

@@ -25,8 +25,6 @@ namespace {
 
 constexpr std::size_t kMaxTransferBytes = std::size_t{1} << 30;  // Linux moves at most 2 GiB - 4 KiB at once
 
-std::string reason(int error_number) { return std::generic_category().message(error_number); }
-
 off_t to_off(std::uint64_t value, const std::filesystem::path& path) {
   if (value > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max()))
     throw_errno("cannot address", path, EFBIG);
@@ -34,6 +32,8 @@ off_t to_off(std::uint64_t value, const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+std::string errno_text(int error_number) { return std::generic_category().message(error_number); }
 
 void FdTraits::close(type fd) noexcept { ::close(fd); }
 
@@ -53,7 +53,7 @@ void throw_errno(std::string_view what, const std::filesystem::path& path, int e
                                                 : ErrorCode::io;
   const bool full = error_number == ENOSPC || error_number == EDQUOT;
   throw Error(code,
-              fmt::format("{} {}: {}{}{}", what, quoted(path), reason(error_number),
+              fmt::format("{} {}: {}{}{}", what, quoted(path), errno_text(error_number),
                           descriptor_advice(error_number), full ? "; free space or use another disk" : ""));
 }
 
@@ -156,7 +156,7 @@ void preallocate(int fd, std::uint64_t size_bytes, const std::filesystem::path& 
     const bool known = ::fstatvfs(fd, &space) == 0;
     const std::uint64_t free_bytes = known ? std::uint64_t{space.f_bavail} * space.f_frsize : 0;
     throw Error(ErrorCode::io, fmt::format("cannot reserve {} bytes for {}: {} ({} bytes are free)",
-                                           size_bytes, quoted(path), reason(error_number), free_bytes));
+                                           size_bytes, quoted(path), errno_text(error_number), free_bytes));
   }
   if (error_number != EOPNOTSUPP && error_number != ENOSYS)
     throw_errno("cannot reserve space for", path, error_number);
@@ -285,6 +285,11 @@ std::vector<std::string> names_in(const std::filesystem::path& folder) {
     names.push_back(at->path().filename().native());
   if (error) throw Error(ErrorCode::io, fmt::format("cannot list {}: {}", quoted(folder), error.message()));
   return names;
+}
+
+bool is_present(const std::filesystem::path& path) noexcept {
+  std::error_code error;
+  return std::filesystem::exists(std::filesystem::symlink_status(path, error));
 }
 
 LockState lock_alone(int fd) noexcept {

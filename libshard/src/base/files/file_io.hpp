@@ -16,6 +16,8 @@
 
 namespace shard {
 
+// The system's words for an error: "No such file or directory".
+std::string errno_text(int error_number);
 // Throws `what` "PATH": reason of `error_number`.
 [[noreturn]] void throw_errno(std::string_view what, const std::filesystem::path& path, int error_number);
 
@@ -31,6 +33,9 @@ bool names_file(const std::filesystem::path& path, int fd) noexcept;
 
 // The names of what is in a folder, in no order. Errors: io.
 std::vector<std::string> names_in(const std::filesystem::path& folder);
+
+// Whether there is something of that name, be it a link to nothing.
+bool is_present(const std::filesystem::path& path) noexcept;
 
 enum class LockState : std::uint8_t { taken, busy, not_supported };
 // Tries to lock an open file or folder for this process alone (flock). EINTR is handled.

@@ -14,6 +14,7 @@
 
 #include "base/bytes.hpp"
 #include "base/files/file.hpp"
+#include "base/files/file_io.hpp"
 #include "base/system/parallel.hpp"
 #include "base/text/quote.hpp"
 #include "base/text/utf8.hpp"
@@ -114,9 +115,8 @@ class LabelFiles::Impl {
 
   // Folders that are links are not listed, but looked into.
   bool has_file(const std::string& name) {
-    std::error_code error;
     if (files_.contains(name)) return true;
-    if (!fs::exists(fs::symlink_status(folder_ / file_of(name), error))) return false;
+    if (!is_present(folder_ / file_of(name))) return false;
     files_.insert(name);
     return true;
   }

@@ -50,11 +50,6 @@ std::optional<DatasetInfo> read_decided(const fs::path& folder) {
 
 }  // namespace
 
-bool is_present(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(fs::symlink_status(path, error));
-}
-
 // Removes the staging folder, the log by which a stopped run is recognised last.
 void clear_append(const fs::path& out) {
   const fs::path staging = out / kStagingFolder;

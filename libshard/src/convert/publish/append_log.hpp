@@ -5,7 +5,6 @@
 
 namespace shard::convert {
 
-bool is_present(const std::filesystem::path& path);
 // Removes the staging folder of an append, the log by which a stopped run is recognised last. Errors: io.
 void clear_append(const std::filesystem::path& out);
 // Finishes an append that was stopped after it was decided. The caller holds the exclusive lock of the

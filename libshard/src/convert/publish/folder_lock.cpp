@@ -12,9 +12,9 @@
 #include <cstdio>
 #include <fstream>
 #include <optional>
-#include <system_error>
 
 #include "base/digest/checksum.hpp"
+#include "base/files/file_io.hpp"
 #include "base/text/quote.hpp"
 #include "shard/error.hpp"
 
@@ -24,12 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail_lock(const char* what, const fs::path& path, int error) {
-  throw Error(error == ENOENT ? ErrorCode::not_found : ErrorCode::io,
-              fmt::format("cannot {} {}: {}", what, quoted(path), std::generic_category().message(error)));
-}
-
-bool names_file(const fs::path& path, int fd) noexcept {
+// Whether the path, with its links followed, is that of the open file.
+bool leads_to(const fs::path& path, int fd) noexcept {
   struct stat by_name {};
   struct stat by_fd {};
   return ::stat(path.c_str(), &by_name) == 0 && ::fstat(fd, &by_fd) == 0 && by_name.st_dev == by_fd.st_dev &&
@@ -93,7 +89,7 @@ std::optional<LockResult> open_to_lock(const fs::path& file, UniqueFd& fd) {
   if (errno == ENOENT) return LockResult::gone;
   // The file belongs to another user and may only be read, so it cannot be locked.
   if (errno == EACCES || errno == EPERM || errno == EROFS) return LockResult::unsupported;
-  fail_lock("open", file, errno);
+  throw_errno("cannot open", file, errno);
 }
 
 LockResult lock_place(int fd, std::uint64_t place, std::int64_t* holder) {
@@ -126,7 +122,7 @@ LockResult FolderLock::try_lock(const fs::path& folder, bool alone) {
   if (held_) return LockResult::taken;
   for (;;) {
     fd_.reset(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!fd_) fail_lock("open folder", folder, errno);
+    if (!fd_) throw_errno("cannot open folder", folder, errno);
     int status = 0;
     do {
       status = ::flock(fd_.get(), (alone ? LOCK_EX : LOCK_SH) | LOCK_NB);
@@ -137,7 +133,7 @@ LockResult FolderLock::try_lock(const fs::path& folder, bool alone) {
       return LockResult::busy;
     }
     if (status != 0) return LockResult::unsupported;
-    if (names_file(folder, fd_.get())) break;
+    if (leads_to(folder, fd_.get())) break;
     // The folder was replaced by another one between open and lock: try again.
     ::flock(fd_.get(), LOCK_UN);
   }
@@ -149,7 +145,7 @@ LockResult RankLock::try_lock(const fs::path& plan_file, std::uint32_t rank, std
   if (const auto failed = open_to_lock(plan_file, fd_)) return *failed;
   const LockResult result = lock_place(fd_.get(), place_of(rank, world), &holder_);
   if (result == LockResult::busy) fd_.reset();
-  if (result != LockResult::taken || names_file(plan_file, fd_.get())) return result;
+  if (result != LockResult::taken || leads_to(plan_file, fd_.get())) return result;
   fd_.reset();
   return LockResult::gone;
 }
@@ -167,7 +163,7 @@ LockResult ShardLocks::try_lock(std::uint64_t shard) {
     if (const auto failed = open_to_lock(file_, fd_)) return *failed;
   }
   const LockResult result = lock_place(fd_.get(), place_of_shard(shard), nullptr);
-  if (result != LockResult::taken || names_file(file_, fd_.get())) return result;
+  if (result != LockResult::taken || leads_to(file_, fd_.get())) return result;
   fd_.reset();
   return LockResult::gone;
 }

@@ -28,11 +28,6 @@ namespace fs = std::filesystem;
               fmt::format("cannot {} {}: {}", what, quoted(path), std::generic_category().message(error)));
 }
 
-bool there(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(fs::symlink_status(path, error));
-}
-
 bool is_folder(const fs::path& path) {
   std::error_code error;
   return fs::is_directory(fs::symlink_status(path, error));
@@ -73,7 +68,8 @@ void remove_folder(const fs::path& folder) {
 // Removes the old folder, `side`. Files that no conversion wrote are moved to the new one.
 void remove_old(const fs::path& side, const fs::path& real) {
   for (const std::string& name : names_in(side)) {
-    if (is_ours(name) || is_temporary_name(name) || name == kStagingFolder || there(real / name)) continue;
+    if (is_ours(name) || is_temporary_name(name) || name == kStagingFolder || is_present(real / name))
+      continue;
     move_file(side / name, real / name);
   }
   flush_folder(real);
@@ -161,7 +157,7 @@ void move_up(const fs::path& real) {
     for (const std::string& name : names_in(real))
       if (is_ours(name) && name != kPlanFile && files.count(name) == 0) remove_file(real / name);
     for (const std::string& name : files)
-      if (there(staging / name)) move_file(staging / name, real / name);
+      if (is_present(staging / name)) move_file(staging / name, real / name);
     flush_folder(real);
     move_file(staging / kDatasetFile, real / kDatasetFile);
     flush_folder(real);
@@ -217,20 +213,20 @@ void clear_staging(const fs::path& staging, const std::function<bool(const PlanR
       usable = false;
     }
   }
-  if (!usable && there(staging)) remove_folder(staging);
+  if (!usable && is_present(staging)) remove_folder(staging);
   make_folders(staging);
 }
 
 bool finish_replacement(const fs::path& out) {
-  if (!is_folder(out) && !there(out)) return false;
+  if (!is_folder(out) && !is_present(out)) return false;
   const fs::path real = real_path(out);
   const fs::path side = side_of(real);
-  const bool moving = there(real / kPlanFile) && has_stage(real, Stage::replacing);
+  const bool moving = is_present(real / kPlanFile) && has_stage(real, Stage::replacing);
   if (moving) move_up(real);
   if (is_folder(side)) {
     if (!has_stage(side, Stage::staged)) {
       remove_old(side, real);
-    } else if (!there(real / kStagingFolder)) {
+    } else if (!is_present(real / kStagingFolder)) {
       move_file(side, real / kStagingFolder);  // stopped before the exchange
     } else {
       remove_dataset_files(side);
@@ -244,7 +240,7 @@ bool has_leftovers(const fs::path& out) {
   for (const std::string& name : names_in(out))
     if (is_temporary_name(name) || (is_ours(name) && (name == kPlanFile || name.starts_with('.'))))
       return true;
-  return there(side_of(real_path(out)));
+  return is_present(side_of(real_path(out)));
 }
 
 }  // namespace shard::convert

@@ -235,8 +235,7 @@ class Joining {
     if (head) shard.head_digest = head->digest;
     const fs::path to = options_.folder / shard.file;
     Made made = Made::there;
-    std::error_code error;
-    if (!fs::exists(fs::symlink_status(to, error))) {
+    if (!is_present(to)) {
       if (!head && !options_.copy && try_link(from, to))
         made = Made::linked;
       else

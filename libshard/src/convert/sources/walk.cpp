@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <memory>
 #include <set>
-#include <system_error>
 
+#include "base/files/file_io.hpp"
 #include "base/text/quote.hpp"
 #include "base/unique_handle.hpp"
 #include "convert/sources/source_kind.hpp"
@@ -20,8 +20,6 @@
 namespace shard::convert {
 
 namespace {
-
-std::string errno_text(int error) { return std::generic_category().message(error); }
 
 struct DirTraits {
   using type = DIR*;

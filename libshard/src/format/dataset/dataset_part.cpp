@@ -31,11 +31,8 @@ constexpr int kReadAttempts = 3;  // of dataset.json on a server, until it match
 // The state of the folder if one of its own files tells it. dataset.json is published before conversion.json
 // is removed, so if neither is seen, one after the other, dataset.json is looked up once more.
 std::optional<FolderState> stated(const fs::path& folder) {
-  std::error_code error;
-  for (const char* name : {kDatasetFile, kPlanFile, kDatasetFile}) {
-    if (!fs::exists(fs::symlink_status(folder / name, error))) continue;
-    return name == kPlanFile ? FolderState::incomplete : FolderState::complete;
-  }
+  for (const char* name : {kDatasetFile, kPlanFile, kDatasetFile})
+    if (is_present(folder / name)) return name == kPlanFile ? FolderState::incomplete : FolderState::complete;
   return std::nullopt;
 }
 

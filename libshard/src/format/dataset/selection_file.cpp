@@ -8,6 +8,7 @@
 
 #include "base/bytes.hpp"
 #include "base/digest/checksum.hpp"
+#include "base/files/file_io.hpp"
 #include "base/files/publish.hpp"
 #include "base/text/number.hpp"
 #include "base/text/quote.hpp"
@@ -155,8 +156,7 @@ DatasetPath parse_dataset_path(const fs::path& path) {
     check_selection_name(name);
     return {text.substr(0, at), std::move(name)};
   }
-  if (at == std::string::npos || at == 0 || text.find('/', at) != std::string::npos ||
-      fs::exists(fs::symlink_status(path, error)))
+  if (at == std::string::npos || at == 0 || text.find('/', at) != std::string::npos || is_present(path))
     return {path, {}};
   const fs::path folder = text.substr(0, at);
   if (!fs::is_directory(folder, error)) return {path, {}};

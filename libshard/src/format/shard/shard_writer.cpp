@@ -278,10 +278,8 @@ ShardWriter ShardWriter::create(const std::filesystem::path& path, std::uint64_t
   if (planned < 1 || planned > kMaxSamples)
     refuse(fmt::format("{} samples planned for shard {}: it must be 1 to {}", planned, quoted(path),
                        kMaxSamples));
-  std::error_code error;
-  if (!options.may_exist && std::filesystem::exists(std::filesystem::symlink_status(path, error))) {
+  if (!options.may_exist && is_present(path))
     refuse(fmt::format("shard {} exists: a published shard is not overwritten", quoted(path)));
-  }
   return ShardWriter(std::make_unique<Impl>(path, planned, std::move(options)));
 }
 

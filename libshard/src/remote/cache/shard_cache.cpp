@@ -37,8 +37,6 @@ bool takes_nothing(const fs::path& folder) noexcept {
   return (!error && disk.available < kLeastBytes) || ::access(folder.c_str(), W_OK) != 0;
 }
 
-std::string reason(int error) { return std::generic_category().message(error); }
-
 }  // namespace
 
 // The part of a shard, locked, under its name until it is published. Else it is removed.
@@ -118,7 +116,7 @@ std::optional<ShardCache::Part> ShardCache::lock_part(const Entry& entry, const 
       const bool expected = takes_no_files(error) && takes_nothing(folder_);
       if (!expected && error != ENOSPC && error != EDQUOT)
         note(fmt::format("cannot open {}: {}; if another user left it, remove it or use another cache folder",
-                         quoted(path), error == 0 ? "it is not a regular file" : reason(error)));
+                         quoted(path), error == 0 ? "it is not a regular file" : errno_text(error)));
       return std::nullopt;
     }
     switch (lock_alone(fd.get())) {
@@ -131,7 +129,7 @@ std::optional<ShardCache::Part> ShardCache::lock_part(const Entry& entry, const 
       }
       case LockState::not_supported:
         note(fmt::format("cannot lock {}: {}; use a cache folder on a local disk", quoted(path),
-                         reason(errno)));
+                         errno_text(errno)));
         ::unlink(path.c_str());
         return std::nullopt;
       case LockState::busy: {
@@ -221,7 +219,7 @@ bool ShardCache::remove_file(const fs::path& path) const {
       fmt::format("{} cannot be used, and not be removed: {}; use a cache folder of your own, or one where "
                   "all may remove "
                   "files (without the sticky bit)",
-                  quoted(path), reason(errno)));
+                  quoted(path), errno_text(errno)));
   return false;
 }
 
