@@ -20,7 +20,7 @@ int hex_value(char c) noexcept {
   return -1;
 }
 
-[[noreturn]] void refuse(std::string_view key, std::size_t at, std::string_view why) {
+[[noreturn]] void refuse_key(std::string_view key, std::size_t at, std::string_view why) {
   throw Error(ErrorCode::invalid_argument,
               fmt::format("key {} is not an escaped key: {} at byte {}", quoted(key), why, at));
 }
@@ -84,19 +84,20 @@ std::string unescape_key(std::string_view key) {
     if (key[i] == '\\') {
       const int high = i + 3 < key.size() && key[i + 1] == 'x' ? hex_value(key[i + 2]) : -1;
       const int low = high >= 0 ? hex_value(key[i + 3]) : -1;
-      if (low < 0) refuse(key, i, "a backslash that is not \\xHH with lower-case digits");
+      if (low < 0) refuse_key(key, i, "a backslash that is not \\xHH with lower-case digits");
       raw += static_cast<char>(high << 4 | low);
       i += 4;
       continue;
     }
     const std::size_t length = utf8_sequence_length(key, i);
-    if (length == 0) refuse(key, i, "invalid UTF-8");
-    if (length == 1 && !is_plain(static_cast<unsigned char>(key[i]))) refuse(key, i, "a control character");
+    if (length == 0) refuse_key(key, i, "invalid UTF-8");
+    if (length == 1 && !is_plain(static_cast<unsigned char>(key[i])))
+      refuse_key(key, i, "a control character");
     raw.append(key, i, length);
     i += length;
   }
   // Escapes that were not needed (\x61, or two halves of a valid character) would give one input two keys.
-  if (escape_key(raw) != key) refuse(key, 0, "an escape that is not needed");
+  if (escape_key(raw) != key) refuse_key(key, 0, "an escape that is not needed");
   return raw;
 }
 

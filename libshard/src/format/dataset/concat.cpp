@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-[[noreturn]] void refuse(const Dataset& a, const Dataset& b, const std::string& what) {
+[[noreturn]] void refuse_concat(const Dataset& a, const Dataset& b, const std::string& what) {
   throw Error(ErrorCode::invalid_argument,
               fmt::format("{} and {} cannot be one data set: {}", quoted(a.path()), quoted(b.path()), what));
 }
@@ -32,9 +32,10 @@ void check_joinable(const Dataset& a, const Dataset& b) {
   ours.fingerprint = theirs.fingerprint;
   ours.provenance = theirs.provenance;
   if (const auto it = difference(theirs, ours))
-    refuse(a, b, fmt::format("the {} of the first is {}, of the second {}", it->what, it->stated, it->found));
+    refuse_concat(
+        a, b, fmt::format("the {} of the first is {}, of the second {}", it->what, it->stated, it->found));
   if (a.info().classes.empty() != b.info().classes.empty())
-    refuse(
+    refuse_concat(
         a, b,
         fmt::format("{} has classes, the other does not", quoted((a.info().classes.empty() ? b : a).path())));
 }

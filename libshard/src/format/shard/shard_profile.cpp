@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 8> kReserved{"__metadata__",  "checksums"
                                                     "keys",          "images",         "image_frames",
                                                     "frame_offsets", "frame_checksums"};
 
-[[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::invalid_argument, why); }
+[[noreturn]] void refuse_profile(const std::string& why) { throw Error(ErrorCode::invalid_argument, why); }
 
 }  // namespace
 
@@ -94,9 +94,9 @@ std::optional<LargestSample> largest_from_text(std::string_view text) noexcept {
 void check_provenance(const Provenance& pipeline) {
   for (const auto& [key, value] : pipeline) {
     if (key.empty() || key.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") != std::string::npos) {
-      refuse(fmt::format("pipeline key {}: only a to z and _ are allowed", quoted(key)));
+      refuse_profile(fmt::format("pipeline key {}: only a to z and _ are allowed", quoted(key)));
     }
-    if (!is_utf8(value)) refuse(fmt::format("pipeline value of {} is not valid UTF-8", key));
+    if (!is_utf8(value)) refuse_profile(fmt::format("pipeline value of {} is not valid UTF-8", key));
   }
 }
 
@@ -106,45 +106,48 @@ void check_columns(const std::vector<ColumnSpec>& columns) {
   for (const ColumnSpec& column : columns) {
     const std::string name = quoted(column.name);
     if (column.name.empty() || !is_utf8(column.name) || column.name.size() > 255) {
-      refuse(fmt::format("column name {}: it must be 1 to 255 bytes of UTF-8", name));
+      refuse_profile(fmt::format("column name {}: it must be 1 to 255 bytes of UTF-8", name));
     }
     if (is_reserved_tensor(column.name))
-      refuse(fmt::format("column name {} is reserved by the format", name));
-    if (!names.insert(column.name).second) refuse(fmt::format("column {} occurs twice", name));
+      refuse_profile(fmt::format("column name {} is reserved by the format", name));
+    if (!names.insert(column.name).second) refuse_profile(fmt::format("column {} occurs twice", name));
     if (column.row_shape.size() > 8)
-      refuse(fmt::format("column {} has {} axes per sample: at most 8", name, column.row_shape.size()));
+      refuse_profile(
+          fmt::format("column {} has {} axes per sample: at most 8", name, column.row_shape.size()));
     if (column.kind != ColumnKind::fixed && is_reserved_tensor(offsets_name(column)))
-      refuse(fmt::format("column name {} with kind {}: tensor {} is reserved by the format", name,
-                         to_string(column.kind), offsets_name(column)));
+      refuse_profile(fmt::format("column name {} with kind {}: tensor {} is reserved by the format", name,
+                                 to_string(column.kind), offsets_name(column)));
     if (column.kind == ColumnKind::text && (column.dtype != DType::u8 || !column.row_shape.empty()))
-      refuse(fmt::format("column {} is text, but its elements are {} [{}]: they must be u8 []", name,
-                         to_string(column.dtype), fmt::join(column.row_shape, ", ")));
+      refuse_profile(fmt::format("column {} is text, but its elements are {} [{}]: they must be u8 []", name,
+                                 to_string(column.dtype), fmt::join(column.row_shape, ", ")));
     std::uint64_t bytes = size_bytes(column.dtype);
     for (std::uint64_t axis : column.row_shape) {
       const auto product = checked_mul(bytes, axis);
       if (!product || *product == 0 || *product > kMaxRowBytes) {
-        refuse(fmt::format("column {}: a row of {} elements on one axis: a row must have 1 to {} bytes", name,
-                           axis, kMaxRowBytes));
+        refuse_profile(
+            fmt::format("column {}: a row of {} elements on one axis: a row must have 1 to {} bytes", name,
+                        axis, kMaxRowBytes));
       }
       bytes = *product;
     }
   }
   for (const ColumnSpec& column : columns)
     if (column.kind != ColumnKind::fixed && names.contains(offsets_name(column)))
-      refuse(fmt::format("column {}: it is the name of the offsets of {}", quoted(offsets_name(column)),
-                         quoted(column.name)));
-  if (columns.empty() || columns.front().name != "labels") refuse("the first column must be \"labels\"");
+      refuse_profile(fmt::format("column {}: it is the name of the offsets of {}",
+                                 quoted(offsets_name(column)), quoted(column.name)));
+  if (columns.empty() || columns.front().name != "labels")
+    refuse_profile("the first column must be \"labels\"");
   const ColumnSpec& labels = columns.front();
   const bool ids = labels.dtype == DType::i64 && labels.row_shape.empty();
   const bool table = labels.dtype == DType::f32 && labels.row_shape.size() == 1;
   if ((!ids && !table) || labels.kind != ColumnKind::fixed)
-    refuse("labels must be i64 [sample] or f32 [sample, value]");
+    refuse_profile("labels must be i64 [sample] or f32 [sample, value]");
 }
 
 void check_fields(const DatasetSpec& spec) {
   const std::vector<FieldSpec>& fields = spec.fields;
   if (fields.size() > kMaxFields)
-    refuse(fmt::format("{} further image fields: at most {}", fields.size(), kMaxFields));
+    refuse_profile(fmt::format("{} further image fields: at most {}", fields.size(), kMaxFields));
   std::set<std::string> tensors(kReserved.begin(), kReserved.end());
   for (const ColumnSpec& column : spec.columns) {
     tensors.insert(column.name);
@@ -154,12 +157,12 @@ void check_fields(const DatasetSpec& spec) {
     refuse(fmt::format("column or offsets {}: the sizes of the images have this name", quoted(kShapes)));
   const auto add = [&](const FieldSpec& field, const std::string& tensor) {
     if (!tensors.insert(tensor).second)
-      refuse(fmt::format("field {}: there is another tensor {}", quoted(field.name), quoted(tensor)));
+      refuse_profile(fmt::format("field {}: there is another tensor {}", quoted(field.name), quoted(tensor)));
   };
   for (const FieldSpec& field : fields) {
     const std::string name = quoted(field.name);
     if (field.name.empty() || !is_utf8(field.name) || field.name.size() > 200)
-      refuse(fmt::format("field name {}: it must be 1 to 200 bytes of UTF-8", name));
+      refuse_profile(fmt::format("field name {}: it must be 1 to 200 bytes of UTF-8", name));
     add(field, field.name);
     for (const std::string_view part : {"frames", "checksums", "frame_offsets", "frame_checksums", "padding"})
       add(field, field_tensor(field, part));
@@ -169,15 +172,16 @@ void check_fields(const DatasetSpec& spec) {
       check_normalization(field.normalization, field.spec);
       check_codec(field.codec, field.spec);
     } catch (const Error& error) {
-      refuse(fmt::format("field {}: {}", name, error.what()));
+      refuse_profile(fmt::format("field {}: {}", name, error.what()));
     }
     if (field.role != FieldRole::mask) continue;
     if ((field.spec.dtype != DType::u8 && field.spec.dtype != DType::u16) || field.spec.channels != 1 ||
         field.spec.is_tensor())
-      refuse(fmt::format("field {} is a mask of {} with {} channels: class ids are u8 or u16, one channel",
-                         name, to_string(field.spec.dtype), field.spec.channels));
+      refuse_profile(
+          fmt::format("field {} is a mask of {} with {} channels: class ids are u8 or u16, one channel", name,
+                      to_string(field.spec.dtype), field.spec.channels));
     if (!is_identity(field.normalization))
-      refuse(fmt::format("field {} is a mask: its mean and std must be 0 and 1", name));
+      refuse_profile(fmt::format("field {} is a mask: its mean and std must be 0 and 1", name));
   }
 }
 
@@ -189,7 +193,7 @@ void check_writer_options(const ShardWriterOptions& options) {
   check_columns(options.columns);
   check_fields(options);
   if (!from_hex(options.fingerprint)) {
-    refuse(
+    refuse_profile(
         fmt::format("fingerprint {} must be 16 lower-case hexadecimal digits", quoted(options.fingerprint)));
   }
 }

@@ -25,7 +25,7 @@ namespace shard {
 namespace {
 
 constexpr std::uint64_t kFirstReadBytes = 64 * 1024;
-constexpr std::uint64_t kStepBytes = std::uint64_t{64} << 20U;
+constexpr std::uint64_t kHeadStepBytes = std::uint64_t{64} << 20U;
 
 // The codec of a shard. It may have tables, which are the same for all shards of a data set, so a thread that
 // opens one shard after the other makes them once.
@@ -54,7 +54,7 @@ std::vector<std::byte> ShardReader::Impl::read_head(std::uint64_t first_bytes, c
   const auto extend = [&](std::uint64_t size) {
     while (head.size() < size) {  // by steps: no memory for bytes that a header claims and that do not come
       const std::size_t have = head.size();
-      head.resize(static_cast<std::size_t>(std::min<std::uint64_t>(size, have + kStepBytes)));
+      head.resize(static_cast<std::size_t>(std::min<std::uint64_t>(size, have + kHeadStepBytes)));
       read(have, std::span(head).subspan(have));
     }
   };
