@@ -154,7 +154,8 @@ void check_fields(const DatasetSpec& spec) {
     if (column.kind != ColumnKind::fixed) tensors.insert(offsets_name(column));
   }
   if (spec.spec.is_free() && !tensors.insert(std::string(kShapes)).second)
-    refuse(fmt::format("column or offsets {}: the sizes of the images have this name", quoted(kShapes)));
+    refuse_profile(
+        fmt::format("column or offsets {}: the sizes of the images have this name", quoted(kShapes)));
   const auto add = [&](const FieldSpec& field, const std::string& tensor) {
     if (!tensors.insert(tensor).second)
       refuse_profile(fmt::format("field {}: there is another tensor {}", quoted(field.name), quoted(tensor)));
