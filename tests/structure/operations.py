@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 DECLARED = "loader/include/shard/loader/operations.hpp"
-TEST = "tests/unit/loader/augment_test.cpp"
+TESTS = "tests/unit/loader/transform/augment"
 DOCS = "docs/augment.md"
 
 
@@ -25,7 +25,7 @@ def operations(text):
 
 
 def problems(root):
-    tests = (root / TEST).read_text()
+    tests = "".join(file.read_text() for file in sorted((root / TESTS).glob("*_test.cpp")))
     docs = (root / DOCS).read_text()
     found = list(operations((root / DECLARED).read_text()))
     assert len(found) > 20, f"the operations of {DECLARED} are not found"
@@ -48,7 +48,7 @@ def problems(root):
         if name != "three_augment" and f"augment/{name.replace('_', '-')}.webp" not in row[0]:
             yield f"operation {name}: its row in {DOCS} has no picture (docs/augment/make.py)"
         if not is_policy and f"ops::{struct}" not in tests:
-            yield f"operation {name} has no host test: {TEST} has no ops::{struct}"
+            yield f"operation {name} has no host test: {TESTS} has no ops::{struct}"
 
 
 def main():

@@ -1,8 +1,9 @@
-// TempDir: a fresh folder for one test, removed with everything in it.
+// TempDir: a fresh folder for one test, removed with everything in it. names_in(): what is in a folder.
 #pragma once
 
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -28,5 +29,12 @@ class TempDir {
  private:
   std::filesystem::path path_;
 };
+
+inline std::set<std::string> names_in(const std::filesystem::path& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    names.insert(entry.path().filename().string());
+  return names;
+}
 
 }  // namespace shard::testing

@@ -2,7 +2,7 @@
 //
 // This is not nlohmann-json, because headers of up to 100 MB come from unknown sources. This reader does not
 // recurse and keeps only the current string. It refuses a hostile header in 0.02 to 0.15 s of CPU time
-// (format_test, LargeHeader); nlohmann-json takes 1.2 to 1.7 s, both at -O1.
+// (safetensors_test, LargeHeader); nlohmann-json takes 1.2 to 1.7 s, both at -O1.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,45 @@
+# CTest includes this for each program of tests: it adds the cases of `program` as FILE:Suite.Case, where FILE is the
+# source that has the case, without .cpp. Also given: `name` of the program, its `files`, `labels`.
+cmake_minimum_required(VERSION 3.25)
+if(NOT EXISTS "${program}")
+  add_test("${name}_NOT_BUILT" "${name}_NOT_BUILT")
+  return()
+endif()
+
+macro(shard_case file case)
+  add_test("${file}:${case}" "${program}" "--gtest_filter=${case}")
+  set_tests_properties("${file}:${case}" PROPERTIES LABELS "${labels}" TIMEOUT 300 WORKING_DIRECTORY "${folder}"
+                       SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
+endmacro()
+
+set(list "${folder}/${name}_list.cmake")
+if("${program}" IS_NEWER_THAN "${list}")  # also if there is no list
+  set(json "${folder}/${name}_list.json")
+  execute_process(COMMAND "${program}" --gtest_list_tests "--gtest_output=json:${json}" TIMEOUT 60
+                  RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
+  if(failed)
+    message(FATAL_ERROR "${program} does not list its tests: ${failed}\n${said}")
+  endif()
+  file(READ "${json}" json)
+  set(text "")
+  string(JSON suites GET "${json}" testsuites)
+  string(JSON count LENGTH "${suites}")
+  foreach(i RANGE 1 ${count})
+    math(EXPR i "${i} - 1")
+    string(JSON suite GET "${suites}" ${i} name)
+    string(JSON cases GET "${suites}" ${i} testsuite)
+    string(JSON of_suite LENGTH "${cases}")
+    foreach(j RANGE 1 ${of_suite})
+      math(EXPR j "${j} - 1")
+      string(JSON case GET "${cases}" ${j} name)
+      string(JSON file GET "${cases}" ${j} file)
+      cmake_path(GET file STEM LAST_ONLY file)
+      if(NOT file IN_LIST files)
+        set(file ${name})  # a header that several programs share
+      endif()
+      string(APPEND text "shard_case(${file} [==[${suite}.${case}]==])\n")
+    endforeach()
+  endforeach()
+  file(WRITE "${list}" "${text}")
+endif()
+include("${list}")
