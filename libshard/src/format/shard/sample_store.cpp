@@ -83,8 +83,7 @@ void SampleStore::put(std::uint64_t index, const SampleValues& sample, std::mute
 
 void SampleStore::drain(std::unique_lock<std::mutex>& lock, std::span<const SampleState> states,
                         std::exception_ptr& failure) {
-  if (!framed_ || draining_) return;  // that thread will look again before it leaves
-  draining_ = true;
+  if (!framed_) return;
   while (!failure && next_ < states.size()) {
     const SampleState state = states[static_cast<std::size_t>(next_)];
     if (state == SampleState::skipped) {
@@ -96,7 +95,7 @@ void SampleStore::drain(std::unique_lock<std::mutex>& lock, std::span<const Samp
     const std::vector<std::byte>& frame = node.mapped();
     const std::uint64_t at = begin_ + frames_bytes_;
     frames_bytes_ += frame.size();
-    lock.unlock();
+    lock.unlock();  // others write the frames behind it meanwhile
     std::exception_ptr error;
     try {
       pwrite_all(fd_, frame, at, path_);
@@ -107,7 +106,6 @@ void SampleStore::drain(std::unique_lock<std::mutex>& lock, std::span<const Samp
     lock.lock();
     if (error && !failure) failure = error;
   }
-  draining_ = false;
 }
 
 std::uint64_t SampleStore::stored_bytes(std::uint64_t samples) const noexcept {

@@ -2,7 +2,7 @@
 //
 // Without codec, the row of a planned sample is written to its planned place at once. With other codecs, its
 // frame follows the frames of all samples before it, and so do samples of free fields. Frames that come too
-// early wait in memory, and one thread at a time writes those that can be written.
+// early wait in memory; once the sizes of all before them are known, each thread writes the next of them.
 #pragma once
 
 #include <atomic>
@@ -43,7 +43,8 @@ class SampleStore {
   // Stores a claimed sample, for which spec_of() does not throw. `mutex`: the writer's. Errors: those of
   // Codec::encode(); io.
   void put(std::uint64_t index, const SampleValues& sample, std::mutex& mutex);
-  // Writes the frames before which no other frame is missing, and lets other threads have the lock meanwhile.
+  // Writes frames before which no other frame is missing, and lets other threads have the lock meanwhile; they
+  // may write further ones, also the caller's. All are written when the last of these calls has returned.
   // An error becomes the `failure`, if there was none.
   void drain(std::unique_lock<std::mutex>& lock, std::span<const SampleState> states,
              std::exception_ptr& failure);
@@ -88,7 +89,6 @@ class SampleStore {
   std::atomic<std::uint64_t> waiting_bytes_{0};
   std::uint64_t next_ = 0;  // first planned sample whose frame has not been written
   std::uint64_t frames_bytes_ = 0;
-  bool draining_ = false;
 };
 
 }  // namespace shard

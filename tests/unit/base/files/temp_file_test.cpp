@@ -34,7 +34,7 @@ TEST(TempFile, OfOtherNodesIsStaleOnlyWhenItIsOld) {
   std::string own;
   {
     const TempFile file(dir.path() / "shard");
-    own = *names_in(dir.path()).begin();
+    own = *testing::names_in(dir.path()).begin();
   }
   ASSERT_TRUE(is_temporary_name(own));
   const std::string other = from_elsewhere(own, "other-node", "");
