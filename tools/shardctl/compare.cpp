@@ -93,7 +93,7 @@ class Comparer {
     // What would be a reject of the conversion cannot be compared; any other error ends the command.
     if (std::optional<std::string> reason = worker_.make(index, key, made_))
       return miss(index, std::move(*reason));
-    if (stored_.size() != made_.size())
+    if (stored_.size() != made_.size() || (source_.info().spec.is_free() && spec_ != worker_.made()))
       return miss(index, fmt::format("is {} x {} now, not {} x {}", worker_.made().height,
                                      worker_.made().width, spec_.height, spec_.width));
     Tally one;

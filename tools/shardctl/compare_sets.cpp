@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "shardctl/dataset/damage.hpp"
 #include "shardctl/dataset/json_text.hpp"
 #include "shardctl/dataset/labels.hpp"
+#include "shardctl/dataset/sizes.hpp"
 #include "shardctl/dataset/source.hpp"
 
 namespace shard::ctl {
@@ -61,20 +61,19 @@ struct Difference {
 class SetComparer {
  public:
   SetComparer(const Source& a, const Source& b)
-      : a_(a), b_(b), same_pixels_form_(a.info().spec == b.info().spec) {
+      : a_(a), b_(b), same_pixels_form_(may_be_equal(a.info().spec, b.info().spec)) {
     compare_specs();
-    sample_a_.resize(a.info().spec.size_bytes());
-    sample_b_.resize(b.info().spec.size_bytes());
   }
 
   void compare(std::uint64_t index, std::uint64_t other, const std::string& key, Damage& damage) {
     if (same_pixels_form_) {
+      SampleSpec one;
+      SampleSpec two;
       const bool whole = damage.survives(index, [&] {
-        a_.read(index, sample_a_);
-        b_.read(other, sample_b_);
+        one = a_.read(index, sample_a_);
+        two = b_.read(other, sample_b_);
       });
-      if (whole && std::memcmp(sample_a_.data(), sample_b_.data(), sample_a_.size()) != 0)
-        note("images", key, "other pixels");
+      if (whole) compare_pixels("images", key, one, sample_a_, two, sample_b_);
     }
     const Source::Sample left = a_.locate(index);
     const Source::Sample right = b_.locate(other);
@@ -84,14 +83,13 @@ class SetComparer {
       if (one != two) note("labels", key, fmt::format("{} and {}", excerpt(one), excerpt(two)));
     }
     for (const auto& field : fields_) {
-      const FieldSpec& spec = a_.info().fields[field.first];
-      rows_a_.resize(spec.spec.size_bytes());
-      rows_b_.resize(rows_a_.size());
+      SampleSpec one;
+      SampleSpec two;
       const bool whole = damage.survives(index, [&] {
-        left.reader.images(field.first).read(left.index, rows_a_);
-        right.reader.images(field.second).read(right.index, rows_b_);
+        one = read_field(left, field.first, rows_a_);
+        two = read_field(right, field.second, rows_b_);
       });
-      if (whole && rows_a_ != rows_b_) note(spec.name, key, "other pixels");
+      if (whole) compare_pixels(a_.info().fields[field.first].name, key, one, rows_a_, two, rows_b_);
     }
     for (const ColumnSpec& spec : common_) {
       if (spec.name == "labels" && class_names()) continue;
@@ -113,11 +111,26 @@ class SetComparer {
  private:
   bool class_names() const { return !a_.info().classes.empty() && !b_.info().classes.empty(); }
 
+  static SampleSpec read_field(const Source::Sample& sample, std::size_t field, std::vector<std::byte>& out) {
+    const StoredImages& images = sample.reader.images(field);
+    const SampleSpec of = images.spec_of(sample.index);
+    out.resize(static_cast<std::size_t>(of.size_bytes()));
+    images.read(sample.index, out);
+    return of;
+  }
+  void compare_pixels(const std::string& what, const std::string& key, const SampleSpec& one,
+                      const std::vector<std::byte>& bytes, const SampleSpec& two,
+                      const std::vector<std::byte>& other) {
+    if (one != two)
+      note(what, key, fmt::format("{} and {} pixels", size_text(one), size_text(two)));
+    else if (bytes != other)
+      note(what, key, "other pixels");
+  }
+
   void compare_specs() {
-    if (!same_pixels_form_)
-      forms.push_back(fmt::format(
-          "samples: {} {} {} and {} {} {}", to_string(a_.info().spec.dtype), to_string(a_.info().spec.layout),
-          shape_of(a_), to_string(b_.info().spec.dtype), to_string(b_.info().spec.layout), shape_of(b_)));
+    if (a_.info().spec != b_.info().spec)
+      forms.push_back(
+          fmt::format("samples: {} and {}", spec_text(a_.info().spec), spec_text(b_.info().spec)));
     if (a_.info().classes != b_.info().classes)
       forms.push_back(fmt::format("classes: {} and {}, or other names", a_.info().classes.size(),
                                   b_.info().classes.size()));
@@ -134,18 +147,20 @@ class SetComparer {
     const auto& fields = a_.info().fields;
     for (std::size_t f = 0; f < fields.size(); ++f) {
       const auto other = find_field(b_.info().fields, fields[f].name);
-      if (!other)
+      if (!other) {
         forms.push_back(
-            fmt::format("image {}: {}, only in the first", quoted(fields[f].name), to_string(fields[f])));
-      else if (!(fields[f].spec == b_.info().fields[*other].spec))
-        forms.push_back(fmt::format("image {}: {} and {}", quoted(fields[f].name), to_string(fields[f]),
-                                    to_string(b_.info().fields[*other])));
-      else
-        fields_.emplace_back(f, *other);
+            fmt::format("image {}: {}, only in the first", quoted(fields[f].name), field_text(fields[f])));
+        continue;
+      }
+      const FieldSpec& two = b_.info().fields[*other];
+      if (fields[f].spec != two.spec)
+        forms.push_back(fmt::format("image {}: {} and {}", quoted(fields[f].name), field_text(fields[f]),
+                                    field_text(two)));
+      if (may_be_equal(fields[f].spec, two.spec)) fields_.emplace_back(f, *other);
     }
     for (const FieldSpec& two : b_.info().fields)
       if (!find_field(fields, two.name))
-        forms.push_back(fmt::format("image {}: {}, only in the second", quoted(two.name), to_string(two)));
+        forms.push_back(fmt::format("image {}: {}, only in the second", quoted(two.name), field_text(two)));
     for (const ColumnSpec& two : b_.info().columns)
       if (find(a_, two.name) == nullptr)
         forms.push_back(fmt::format("column {}: {}, only in the second", quoted(two.name), to_string(two)));
@@ -154,11 +169,6 @@ class SetComparer {
     for (const ColumnSpec& column : source.info().columns)
       if (column.name == name) return &column;
     return nullptr;
-  }
-  static std::string shape_of(const Source& source) {
-    std::vector<std::uint64_t> shape;
-    for (const std::uint32_t axis : source.info().spec.shape()) shape.push_back(axis);
-    return shape_text(shape);
   }
   void note(const std::string& what, const std::string& key, const std::string& values) {
     for (auto& [name, difference] : differences)

@@ -156,6 +156,12 @@ void write_images(const Source& source, PendingFile& file, bool quiet, Damage& d
 
 int export_npy(const ExportOptions& options) {
   const Source source = Source::open(options.path, options.verify ? Check::digests : Check::none);
+  if (source.info().spec.is_free())
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{}: its samples are of any size, and images.npy is one array of one size: --format "
+                    "tar writes each sample as a file of its own size",
+                    quoted(options.path)));
   const fs::path folder = options.folder;
   prepare_folder(folder);
 

@@ -32,7 +32,9 @@
 #include "shardctl/dataset/files.hpp"
 #include "shardctl/dataset/labels.hpp"
 #include "shardctl/dataset/npy.hpp"
+#include "shardctl/dataset/sizes.hpp"
 #include "shardctl/dataset/source.hpp"
+#include "shardctl/draw/picture.hpp"
 #include "shardctl/draw/pixels.hpp"
 
 namespace shard::ctl {
@@ -197,12 +199,12 @@ std::string column_options(const Source& source) {
 // The command that makes the data set again, from PNG members.
 std::string way_back(const Source& source, const ExportOptions& options) {
   const DatasetInfo& info = source.info();
-  std::string text =
-      fmt::format("shardify {} OUT --squash {}x{} --dtype {} --layout {} --mean {} --std {}",
-                  cli::shell_word(options.folder), info.spec.width, info.spec.height,
-                  to_string(info.spec.dtype), to_string(info.spec.layout),
-                  fmt::join(info.normalization.mean, ","), fmt::join(info.normalization.std, ","));
-  if (info.codec.framed(info.spec)) text += " --codec " + to_string(info.codec);
+  const std::string size = info.spec.is_free() ? "--size original" : "--squash " + size_text(info.spec);
+  std::string text = fmt::format("shardify {} OUT {} --dtype {} --layout {} --mean {} --std {}",
+                                 cli::shell_word(options.folder), size, to_string(info.spec.dtype),
+                                 to_string(info.spec.layout), fmt::join(info.normalization.mean, ","),
+                                 fmt::join(info.normalization.std, ","));
+  if (info.codec.kind != CodecSpec::Kind::none) text += " --codec " + to_string(info.codec);
   if (!info.classes.empty()) text += " --classes " + cli::shell_word(options.path);
   return text + column_options(source);
 }
@@ -239,28 +241,30 @@ int export_tar(const ExportOptions& options) {
   SampleNames names;
   Damage damage;
   cli::Progress progress(options.quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);
-  std::vector<std::byte> sample(spec.size_bytes());
-  std::vector<std::uint8_t> rgb(pixels ? spec.elements() : 0);
+  std::vector<std::byte> sample;
+  SampleSpec of;
+  Picture picture;
   const std::vector<FieldSpec>& fields = source.info().fields;
   std::vector<std::byte> field;
   for (std::uint32_t i = 0; i < source.shards(); ++i) {
     const ShardReader& reader = source.shard(i);
     source.each_of(i, [&](std::uint64_t index, std::uint64_t at) {
       const std::string name = names.name_of(reader.key(at), index);
-      const bool whole = damage.survives(index, [&] { source.read(index, sample); });
+      const bool whole = damage.survives(index, [&] { of = source.read(index, sample); });
       if (progress.due()) progress.update(fmt::format("{} of {} samples", index + 1, source.size()));
       if (!whole || damage.found()) return;
       if (pixels) {
-        pixels->rgb(sample, rgb);
-        tar.add(name + ".png",
-                image::encode_png({rgb.data(), spec.width, spec.height, std::size_t{spec.width} * 3}));
+        picture.resize(of);
+        pixels->rgb(sample, picture.rgb);
+        tar.add(name + ".png", image::encode_png(picture.view()));
       } else {
-        tar.add(name + ".npy", npy_sample(spec, sample));
+        tar.add(name + ".npy", npy_sample(of, sample));
       }
       for (std::size_t f = 0; f < fields.size(); ++f) {
-        field.resize(fields[f].spec.size_bytes());
+        const SampleSpec field_of = reader.images(f).spec_of(at);
+        field.resize(static_cast<std::size_t>(field_of.size_bytes()));
         reader.images(f).read(at, field);
-        tar.add(fmt::format("{}.{}.npy", name, fields[f].name), npy_sample(fields[f].spec, field));
+        tar.add(fmt::format("{}.{}.npy", name, fields[f].name), npy_sample(field_of, field));
       }
       if (const auto id = class_id(reader, at)) {
         const std::string number = fmt::to_string(*id);

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <system_error>
+#include <vector>
 
 #include <memory>
 #include "cli/flags.hpp"
@@ -18,6 +20,7 @@
 #include "shardctl/dataset/files.hpp"
 #include "shardctl/dataset/json_text.hpp"
 #include "shardctl/dataset/labels.hpp"
+#include "shardctl/dataset/sizes.hpp"
 #include "shardctl/dataset/source.hpp"
 #include "shardctl/subcommand.hpp"
 
@@ -119,31 +122,94 @@ std::string memmap_snippet(const ShardReader& reader) {
   return text;
 }
 
+// Of samples of any size, which are no array. Where they are on a server, too.
+std::string dataset_snippet(const std::string& path) {
+  const std::string literal = python_path(path);
+  return fmt::format(
+      "\nTo read a sample in Python, with its own rows and columns:\n  import {}shardloader as sl\n"
+      "  image, label = sl.Dataset({})[0]\n",
+      literal[0] == 'o' ? "os, " : "", literal);
+}
+
+// Values of all samples of a shard whose samples are of any size.
+std::uint64_t values_in_shard(const StoredImages& images, std::uint64_t samples) {
+  std::uint64_t values = 0;
+  for (std::uint64_t sample = 0; sample < samples; ++sample) values += images.spec_of(sample).elements();
+  return values;
+}
+
 // As stored, without heads: 8 times the bytes of the elements for codec none.
 double bits_per_value(const Source& source) {
+  const SampleSpec& spec = source.info().spec;
   std::uint64_t bytes = 0;
   std::uint64_t samples = 0;  // also those that are not selected
+  std::uint64_t values = 0;   // of samples of any size
   for (std::uint32_t i = 0; i < source.shards(); ++i) {
     const ShardHeader& header = source.shard(i).header();
     bytes += header.images_end - header.images_begin;
     samples += header.samples;
+    if (spec.is_free()) values += values_in_shard(source.shard(i).images(), header.samples);
   }
+  if (spec.is_free()) return 8.0 * static_cast<double>(bytes) / static_cast<double>(values);
   return 8.0 * static_cast<double>(bytes) / static_cast<double>(samples) /
-         static_cast<double>(source.info().spec.elements());
+         static_cast<double>(spec.elements());
 }
 
-void print_description(Table& table, const DatasetInfo& info, double bits_a_value) {
+// Of the main images and of each further field; none where all samples have one size.
+struct Sizes {
+  explicit Sizes(const Source& source) {
+    const DatasetInfo& info = source.info();
+    if (info.spec.is_free()) images = size_statistics(source);
+    for (std::size_t f = 0; f < info.fields.size(); ++f)
+      fields.push_back(info.fields[f].spec.is_free() ? std::optional(size_statistics(source, f))
+                                                     : std::nullopt);
+  }
+  std::optional<SizeStatistics> images;
+  std::vector<std::optional<SizeStatistics>> fields;
+};
+
+// "mask u8 nhwc [4, 5, 1] packed", and of any size what the largest has.
+std::string field_row(const FieldSpec& field, const std::optional<SizeStatistics>& sizes) {
+  std::string text = field_text(field);
+  if (sizes)
+    text += fmt::format("; at most {} rows, {} columns, {} bytes", sizes->height.most, sizes->width.most,
+                        cli::human_count(sizes->largest_bytes));
+  return text;
+}
+
+// The shapes, and the sizes that most samples have.
+void print_sizes(const SizeStatistics& sizes) {
+  cli::write_out("\nWidth to height:\n");
+  Table aspects({Align::left, Align::right}, "  ");
+  for (std::size_t i = 0; i < kAspects.size(); ++i)
+    aspects.add_row({std::string(kAspects[i]), cli::human_count(sizes.aspects[i])});
+  cli::write_out(aspects.to_string());
+  cli::out("\n{}:\n", cli::counted(sizes.different, "size"));
+  Table frequent({Align::right, Align::right, Align::right}, "  ");
+  frequent.add_row({"height", "width", "samples"});
+  for (const SizeStatistics::Size& size : sizes.frequent)
+    frequent.add_row(
+        {std::to_string(size.height), std::to_string(size.width), cli::human_count(size.samples)});
+  cli::write_out(frequent.to_string());
+  if (sizes.different > sizes.frequent.size())
+    cli::out("  and {} more, of no more samples each\n",
+             cli::human_count(sizes.different - sizes.frequent.size()));
+}
+
+void print_description(Table& table, const DatasetInfo& info, const Sizes& sizes, double bits_a_value) {
   const SampleSpec& spec = info.spec;
-  const auto shape = spec.shape();
-  table.add_row({"sample", fmt::format("{} {} [{}], {} bytes", to_string(spec.dtype), to_string(spec.layout),
-                                       fmt::join(shape, ", "), cli::human_count(spec.size_bytes()))});
+  std::string sample = spec_text(spec);
+  if (!spec.is_free()) sample += fmt::format(", {} bytes", cli::human_count(spec.size_bytes()));
+  table.add_row({"sample", sample});
+  if (sizes.images)
+    for (const auto& [name, value] : size_rows(*sizes.images)) table.add_row({name, value});
   std::string codec = to_string(info.codec);
-  if (info.codec.framed(info.spec)) codec += fmt::format(", {:.2f} bits per value", bits_a_value);
+  if (info.codec.kind != CodecSpec::Kind::none) codec += fmt::format(", {:.2f} bits per value", bits_a_value);
   table.add_row({"codec", codec});
   for (std::size_t c = 1; c < info.columns.size(); ++c)
     table.add_row({"column " + escape_key(info.columns[c].name), to_string(info.columns[c])});
-  for (const FieldSpec& field : info.fields)
-    table.add_row({"field " + escape_key(field.name), to_string(field)});
+  for (std::size_t f = 0; f < info.fields.size(); ++f)
+    table.add_row({"field " + escape_key(info.fields[f].name), field_row(info.fields[f], sizes.fields[f])});
   table.add_row({"normalisation", fmt::format("mean {}, std {} ({})", fmt::join(info.normalization.mean, ","),
                                               fmt::join(info.normalization.std, ","),
                                               spec.dtype == DType::u8 || spec.dtype == DType::u16
@@ -155,7 +221,7 @@ void print_description(Table& table, const DatasetInfo& info, double bits_a_valu
     table.add_row({"WRONG PIXELS", cli::with_flags(convert::kWrongPages)});
 }
 
-Json description_json(const DatasetInfo& info) {
+Json description_json(const DatasetInfo& info, const Sizes& sizes) {
   const SampleSpec& spec = info.spec;
   Json json;
   json["spec"] = {{"dtype", to_string(spec.dtype)},
@@ -164,9 +230,11 @@ Json description_json(const DatasetInfo& info) {
                   {"height", spec.height},
                   {"width", spec.width},
                   {"shape", spec.shape()},
-                  {"sample_bytes", spec.size_bytes()}};
+                  {"sample_bytes", spec.is_free() ? Json(nullptr) : Json(spec.size_bytes())}};
+  if (sizes.images) json["sizes"] = size_json(*sizes.images);
   json["codec"] = to_string(info.codec);
-  for (const FieldSpec& field : info.fields)
+  for (std::size_t f = 0; f < info.fields.size(); ++f) {
+    const FieldSpec& field = info.fields[f];
     json["fields"].push_back({{"name", field.name},
                               {"role", to_string(field.role)},
                               {"dtype", to_string(field.spec.dtype)},
@@ -175,6 +243,8 @@ Json description_json(const DatasetInfo& info) {
                               {"mean", floats_json(field.normalization.mean)},
                               {"std", floats_json(field.normalization.std)},
                               {"codec", to_string(field.codec)}});
+    if (sizes.fields[f]) json["fields"].back()["sizes"] = size_json(*sizes.fields[f]);
+  }
   json["normalization"] = {{"mean", floats_json(info.normalization.mean)},
                            {"std", floats_json(info.normalization.std)}};
   json["pipeline"] = info.provenance;
@@ -215,7 +285,7 @@ int print_source_json(const Source& source, const std::string& path) {
   json["samples"] = source.size();
   json["size_bytes"] = total_bytes(info);
   json["bytes_per_sample"] = static_cast<double>(total_bytes(info)) / static_cast<double>(source.size());
-  json.update(description_json(info));
+  json.update(description_json(info, Sizes(source)));
   json["bits_per_value"] = bits_per_value(source);
   json["classes"] = classes_json(info, count_classes(source));
   json["shards"] = Json::array();
@@ -255,8 +325,10 @@ int print_source(const Source& source, const std::string& path) {
             : fmt::format("{} in {}, {:.0f} bytes per sample", cli::human_bytes(bytes),
                           cli::counted(info.shards.size(), "shard"),
                           static_cast<double>(bytes) / static_cast<double>(source.size()))});
-  print_description(table, info, bits_per_value(source));
+  const Sizes sizes(source);
+  print_description(table, info, sizes, bits_per_value(source));
   cli::write_out(table.to_string());
+  if (sizes.images) print_sizes(*sizes.images);
 
   const auto counts = count_classes(source);
   if (!counts.empty()) {
@@ -285,7 +357,7 @@ int print_source(const Source& source, const std::string& path) {
   const ShardReader& first = source.shard(0);
   cli::out("\nTensors of {}:\n{}", path_text(first.path().filename()),
            tensors_table(first.header().container));
-  cli::write_out(memmap_snippet(first));
+  cli::write_out(info.spec.is_free() ? dataset_snippet(path) : memmap_snippet(first));
   return kExitOk;
 }
 

@@ -1,4 +1,4 @@
-// ls: one line per sample: index, label, key; or, for a safetensors file that is no shard, one line per
+// ls: one line per sample: index, label, key, and its size if each has its own; or, for a safetensors file that is no shard, one line per
 // tensor.
 #include <fmt/format.h>
 
@@ -18,6 +18,7 @@
 #include "shardctl/dataset/files.hpp"
 #include "shardctl/dataset/json_text.hpp"
 #include "shardctl/dataset/labels.hpp"
+#include "shardctl/dataset/sizes.hpp"
 #include "shardctl/dataset/source.hpp"
 #include "shardctl/subcommand.hpp"
 
@@ -68,6 +69,14 @@ Json column_json(const ShardReader& reader, const ColumnSpec& spec, std::uint64_
   if (spec.row_shape.empty())
     for (Json& row : rows) row = Json(row[0]);
   return spec.kind == ColumnKind::fixed ? rows[0] : rows;
+}
+
+// Of the text for the largest samples: of any size, else 0.
+std::size_t size_width(const Source& source) {
+  const DatasetInfo& info = source.info();
+  if (!info.spec.is_free()) return 0;
+  const LargestSample largest = info.largest();
+  return size_text(info.spec.sized(largest.height, largest.width)).size();
 }
 
 std::size_t label_width(const Source& source) {
@@ -124,9 +133,12 @@ int ls(const LsOptions& options) {
   source.open_shards();
   const std::size_t index_width = std::to_string(source.size() - 1).size();
   const std::size_t class_width = label_width(source);
+  const std::size_t width_of_size = size_width(source);
+  const bool sized = width_of_size != 0;
   const std::vector<ColumnSpec> columns = listed_columns(source, options);
   if (options.csv) {
     std::string header = "index,label,class,key";
+    if (sized) header += ",height,width";
     for (const ColumnSpec& column : columns) header += "," + csv_field(escape_key(column.name));
     cli::write_out(header + "\n");
   }
@@ -141,6 +153,11 @@ int ls(const LsOptions& options) {
       const std::string name = label_name(source, reader, sample);
       if (options.json) {
         Json line = {{"index", index}, {"label", label_json(reader, sample)}, {"class", name}, {"key", key}};
+        if (sized) {
+          const SampleSpec spec = reader.images().spec_of(sample);
+          line["height"] = spec.height;
+          line["width"] = spec.width;
+        }
         for (const ColumnSpec& column : columns)
           line["columns"][column.name] = column_json(reader, column, sample);
         cli::out("{}\n{}", first ? "" : ",", json_text(line));
@@ -148,9 +165,16 @@ int ls(const LsOptions& options) {
       } else if (options.csv) {
         std::string line = fmt::format("{},{},{},{}", index, csv_field(label_row_text(reader, sample, ' ')),
                                        csv_field(name), csv_field(key));
+        if (sized) {
+          const SampleSpec spec = reader.images().spec_of(sample);
+          line += fmt::format(",{},{}", spec.height, spec.width);
+        }
         for (const ColumnSpec& column : columns)
           line += "," + csv_field(column_text(reader, reader.column(column.name), sample));
         cli::write_out(line + "\n");
+      } else if (sized) {
+        cli::out("{:>{}}  {:<{}}  {:>{}}  {}\n", index, index_width, name, class_width,
+                 size_text(reader.images().spec_of(sample)), width_of_size, key);
       } else {
         cli::out("{:>{}}  {:<{}}  {}\n", index, index_width, name, class_width, key);
       }
@@ -167,7 +191,7 @@ void add_ls(CLI::App& app, Chosen& chosen) {
   CLI::App* const command = app.add_subcommand("ls", R"(
       Print index, label, class and key of every sample
 
-      For a safetensors file that is not a shard, print its tensors.)");
+      Of samples of any size also their width and height. For a safetensors file that is not a shard, print its tensors.)");
   add_path(command, options->path);
   CLI::Option* csv = command->add_flag("--csv", options->csv, "Print CSV: index,label,class,key");
   command->add_flag("--json", options->json, "Print JSON: a list with one line per sample")->excludes(csv);

@@ -18,10 +18,12 @@
 #include "shardctl/commands.hpp"
 #include "shardctl/dataset/damage.hpp"
 #include "shardctl/dataset/labels.hpp"
+#include "shardctl/dataset/sizes.hpp"
 #include "shardctl/dataset/source.hpp"
 #include "shardctl/draw/augmented.hpp"
 #include "shardctl/draw/font.hpp"
 #include "shardctl/draw/overlay.hpp"
+#include "shardctl/draw/picture.hpp"
 #include "shardctl/draw/pixels.hpp"
 #include "shardctl/subcommand.hpp"
 
@@ -62,20 +64,23 @@ struct Sheet {
   std::uint32_t rows = 0;
   std::uint32_t cell_width = 0;
   std::uint32_t cell_height = 0;
+  std::uint32_t picture_height = 0;  // of a cell, above its caption
   std::uint32_t text_scale = 1;
   std::uint32_t width() const { return columns * cell_width + kGap; }
   std::uint32_t height() const { return rows * cell_height + kGap; }
 };
 
-Sheet lay_out(const SampleSpec& spec, std::uint64_t count, std::uint32_t asked_columns) {
+// `cell`: of the largest tile.
+Sheet lay_out(image::Size cell, std::uint64_t count, std::uint32_t asked_columns) {
   const auto columns = asked_columns != 0
                            ? std::min<std::uint64_t>(asked_columns, count)
                            : static_cast<std::uint64_t>(std::ceil(std::sqrt(static_cast<double>(count))));
   const std::uint64_t rows = (count + columns - 1) / columns;
   Sheet sheet;
-  sheet.text_scale = spec.width >= 320 ? 2 : 1;
-  sheet.cell_width = std::max(spec.width, 8 * kGlyphWidth) + kGap;
-  sheet.cell_height = spec.height + kGap + kGlyphHeight * sheet.text_scale + kGap;
+  sheet.picture_height = cell.height;
+  sheet.text_scale = cell.width >= 320 ? 2 : 1;
+  sheet.cell_width = std::max(cell.width, 8 * kGlyphWidth) + kGap;
+  sheet.cell_height = cell.height + kGap + kGlyphHeight * sheet.text_scale + kGap;
   const std::uint64_t width = columns * sheet.cell_width + kGap;
   const std::uint64_t height = rows * sheet.cell_height + kGap;
   if (width > kMaxSheetPixels || height > kMaxSheetPixels || width * height > kMaxSheetPixels)
@@ -88,8 +93,35 @@ Sheet lay_out(const SampleSpec& spec, std::uint64_t count, std::uint32_t asked_c
 std::string caption(const Source& source, std::uint64_t index, std::uint32_t characters) {
   const Source::Sample sample = source.locate(index);
   std::string text = fmt::format("#{} {}", index, label_name(source, sample.reader, sample.index));
+  if (source.info().spec.is_free()) {
+    const std::string sized = text + " " + size_text(source.spec_of(index));
+    if (sized.size() <= characters) return sized;
+  }
   if (text.size() > characters) text = text.substr(0, characters - 1) + "~";
   return text;
+}
+
+// Samples of one size are drawn as they are. Where each has its own, large ones are made smaller.
+bool is_drawn_as_it_is(const SampleSpec& all, image::Size size) {
+  return size == image::Size{all.width, all.height};
+}
+
+// Of the largest tile of these samples.
+image::Size cell_size(const Source& source, const std::vector<std::uint64_t>& indices,
+                      const std::optional<Overlay>& overlay) {
+  const SampleSpec& all = source.info().spec;
+  image::Size cell{all.width, all.height};
+  const auto include = [&](const SampleSpec& spec) {
+    const image::Size size{spec.width, spec.height};
+    const image::Size tile = is_drawn_as_it_is(all, size) ? size : picture_size(size);
+    cell = {std::max(cell.width, tile.width), std::max(cell.height, tile.height)};
+  };
+  for (const std::uint64_t index : indices) {
+    if (all.is_free()) include(source.spec_of(index));
+    for (std::size_t k = 0; overlay && k < overlay->pictures().size(); ++k)
+      include(overlay->picture_spec(source, index, k));
+  }
+  return cell;
 }
 
 std::uint64_t parse_index(std::string_view digits, const std::string& whole) {
@@ -172,39 +204,43 @@ int show(const ShowOptions& options) {
   const auto further = static_cast<std::uint32_t>(overlay ? overlay->pictures().size() : 0);
   const std::uint32_t views = augmented ? options.views : 0;
   const std::uint32_t each = 1 + further + views;  // tiles of a sample
-  const Sheet sheet =
-      lay_out(spec, indices.size() * each, options.columns != 0 || each == 1 ? options.columns : each);
+  const Sheet sheet = lay_out(cell_size(source, indices, overlay), indices.size() * each,
+                              options.columns != 0 || each == 1 ? options.columns : each);
   std::vector<std::uint8_t> pixels(std::size_t{sheet.width()} * sheet.height() * 3, 255);
   const Canvas canvas{pixels, sheet.width(), sheet.height()};
-  std::vector<std::byte> sample(spec.size_bytes());
-  std::vector<std::uint8_t> tile(std::size_t{spec.width} * spec.height * 3);
+  std::vector<std::byte> sample;
+  Picture picture;
+  PictureShrinker shrinker;
   const auto draw_tile = [&](std::size_t i, const std::string& text) {
     const auto left = static_cast<std::uint32_t>(kGap + i % sheet.columns * sheet.cell_width);
     const auto top = static_cast<std::uint32_t>(kGap + i / sheet.columns * sheet.cell_height);
-    const std::size_t row_bytes = std::size_t{spec.width} * 3;
-    for (std::uint32_t y = 0; y < spec.height; ++y) {
+    const bool as_it_is = is_drawn_as_it_is(spec, {picture.width, picture.height});
+    const image::RgbView tile = as_it_is ? picture.view() : shrinker.shrink(picture);
+    for (std::uint32_t y = 0; y < tile.height; ++y) {
       std::copy_n(
-          tile.begin() + static_cast<std::ptrdiff_t>(y * row_bytes), row_bytes,
+          tile.data + y * tile.stride_bytes, std::size_t{tile.width} * 3,
           pixels.begin() + static_cast<std::ptrdiff_t>(((std::size_t{top} + y) * sheet.width() + left) * 3));
     }
-    draw_text(canvas, left, top + spec.height + kGap, sheet.text_scale, text);
+    draw_text(canvas, left, top + sheet.picture_height + kGap, sheet.text_scale, text);
   };
   const std::uint32_t characters = (sheet.cell_width - kGap) / (kGlyphWidth * sheet.text_scale);
   for (std::size_t i = 0; i < indices.size(); ++i) {
     const bool whole = damage.survives(indices[i], [&] {
-      source.read(indices[i], sample);
-      denormalizer.rgb(sample, tile);
-      if (overlay) overlay->draw(overlay->read(source, indices[i]), tile);
+      picture.resize(source.read(indices[i], sample));
+      denormalizer.rgb(sample, picture.rgb);
+      const std::uint32_t scale = spec.is_free() ? line_scale({picture.width, picture.height}) : 1;
+      if (overlay) overlay->draw(overlay->read(source, indices[i]), picture.canvas(), scale);
       draw_tile(i * each, caption(source, indices[i], characters));
       for (std::uint32_t k = 0; k < further; ++k) {
-        overlay->draw_picture(source, indices[i], k, tile);
+        overlay->draw_picture(source, indices[i], k, picture);
         draw_tile(i * each + 1 + k, overlay->pictures()[k].substr(0, characters));
       }
     });
     if (!whole) continue;
     for (std::uint32_t view = 0; view < views; ++view) {
-      tile = augmented->picture(source, indices[i], view);
-      if (overlay) overlay->draw(augmented->targets(*overlay, source, indices[i], view), tile);
+      picture.resize(spec);
+      picture.rgb = augmented->picture(source, indices[i], view);
+      if (overlay) overlay->draw(augmented->targets(*overlay, source, indices[i], view), picture.canvas());
       draw_tile(i * each + 1 + further + view, fmt::format("epoch {}", view));
     }
   }

@@ -39,9 +39,11 @@ struct Sums {
   std::uint64_t skipped = 0;
   std::uint64_t packed_samples = 0;  // those that were packed, to know their size
   std::uint64_t packed_bytes = 0;
+  std::uint64_t packed_values = 0;  // of them
 
-  void add_packed(std::size_t frame_bytes) {
+  void add_packed(std::size_t frame_bytes, std::size_t values) {
     ++packed_samples;
+    packed_values += values;
     packed_bytes += frame_bytes;
   }
   void need(std::size_t channels) {
@@ -70,6 +72,7 @@ struct Sums {
     samples += other.samples;
     skipped += other.skipped;
     packed_samples += other.packed_samples;
+    packed_values += other.packed_values;
     packed_bytes += other.packed_bytes;
   }
   double mean(std::uint32_t c) const {
@@ -97,18 +100,23 @@ Sums of_samples(const Source& source, const StatsOptions& options, cli::Progress
   const Denormalizer denormalizer(spec, source.info().normalization);
   const unsigned threads = thread_count(options.jobs);
   std::optional<Codec> packer;
-  if (kPackedCodec.can_hold(spec))
-    packer.emplace(kPackedCodec, SampleSpec{DType::u8, Layout::nhwc, spec.channels, spec.height, spec.width});
+  const SampleSpec as_bytes{DType::u8, Layout::nhwc, spec.channels, spec.height, spec.width};
+  if (kPackedCodec.can_hold(spec)) packer.emplace(kPackedCodec, as_bytes);
   const std::uint64_t step = (source.size() + kPacked - 1) / kPacked;
   std::vector<Sums> sums(threads);
-  std::vector<std::vector<std::byte>> samples(threads, std::vector<std::byte>(spec.size_bytes()));
-  std::vector<std::vector<std::uint8_t>> bytes(threads, std::vector<std::uint8_t>(spec.elements()));
+  std::vector<std::vector<std::byte>> samples(threads);
+  std::vector<std::vector<std::uint8_t>> bytes(threads);
   parallel_for(threads, source.size(), [&](unsigned thread, std::uint64_t index) {
-    if (!damage.survives(index, [&] { source.read(index, samples[thread]); })) return;
+    SampleSpec of;
+    if (!damage.survives(index, [&] { of = source.read(index, samples[thread]); })) return;
+    bytes[thread].resize(static_cast<std::size_t>(of.elements()));
     denormalizer.bytes(samples[thread], bytes[thread]);
     sums[thread].add(bytes[thread], spec.channels);
-    if (packer && index % step == 0)
-      sums[thread].add_packed(packer->encode(std::as_bytes(std::span(bytes[thread]))).size());
+    if (packer && index % step == 0) {
+      const SampleSpec sized = spec.is_free() ? as_bytes.sized(of.height, of.width) : as_bytes;
+      const auto values = std::as_bytes(std::span(bytes[thread]));
+      sums[thread].add_packed(packer->encode(values, sized).size(), values.size());
+    }
     if (progress.due()) progress.update(fmt::format("{} of {} samples", index + 1, source.size()));
   });
   return total(sums);
@@ -144,7 +152,7 @@ Sums of_images(const StatsOptions& options, cli::Progress& progress) {
       worker.preprocessor.run_file(worker.decoder, worker.reader.read(index), decode, worker.bytes);
       const auto* pixels = reinterpret_cast<const std::uint8_t*>(worker.bytes.data());
       worker.sums.add({pixels, worker.bytes.size()}, 3);
-      if (index % step == 0) worker.sums.add_packed(packer.encode(worker.bytes).size());
+      if (index % step == 0) worker.sums.add_packed(packer.encode(worker.bytes).size(), worker.bytes.size());
     } catch (const convert::UnreadableInput&) {
       ++worker.sums.skipped;
     } catch (const Error& error) {
@@ -173,10 +181,13 @@ bool is_data_set(const std::string& path) {
 
 void print(const StatsOptions& options, const Sums& sums, std::uint64_t damaged, std::uint32_t channels,
            bool stored) {
-  const auto values = static_cast<double>(sums.pixels) / static_cast<double>(sums.samples) * channels;
-  const double packed = sums.packed_samples == 0 ? 0.0
-                                                 : static_cast<double>(sums.packed_bytes) /
-                                                       static_cast<double>(sums.packed_samples);
+  double packed = 0;  // bytes per sample
+  double bits = 0;    // per value of these samples
+  if (sums.packed_samples > 0) {
+    const auto samples = static_cast<double>(sums.packed_samples);
+    packed = static_cast<double>(sums.packed_bytes) / samples;
+    bits = 8.0 * packed / (static_cast<double>(sums.packed_values) / samples);
+  }
   std::vector<std::string> means;
   std::vector<std::string> stds;
   for (std::uint32_t c = 0; c < channels; ++c) {
@@ -191,7 +202,7 @@ void print(const StatsOptions& options, const Sums& sums, std::uint64_t damaged,
                  {"pixels", sums.pixels},
                  {"packed_samples", sums.packed_samples},
                  {"packed_bytes_per_sample", packed},
-                 {"packed_bits_per_value", 8.0 * packed / values}};
+                 {"packed_bits_per_value", bits}};
     json["mean"] = Json::array();
     json["std"] = Json::array();
     for (std::uint32_t c = 0; c < channels; ++c) {
@@ -207,8 +218,8 @@ void print(const StatsOptions& options, const Sums& sums, std::uint64_t damaged,
            cli::human_count(sums.pixels));
   cli::out("--mean {} --std {}\n", fmt::join(means, ","), fmt::join(stds, ","));
   if (sums.packed_samples > 0)
-    cli::out("codec packed: {:.0f} bytes per sample, {:.2f} bits per value (measured on {})\n", packed,
-             8.0 * packed / values, cli::counted(sums.packed_samples, "sample"));
+    cli::out("codec packed: {:.0f} bytes per sample, {:.2f} bits per value (measured on {})\n", packed, bits,
+             cli::counted(sums.packed_samples, "sample"));
   if (sums.skipped > 0)
     cli::out("{} skipped: not readable or not an image\n", cli::counted(sums.skipped, "file"));
 }

@@ -34,14 +34,22 @@ Json describe(const convert::Options& options) {
   return {{"dtype", to_string(spec.dtype)},
           {"layout", to_string(spec.layout)},
           {"shape", spec.shape()},
-          {"sample_bytes", spec.size_bytes()},
+          {"sample_bytes", spec.is_free() ? Json(nullptr) : Json(spec.size_bytes())},
           {"codec", to_string(options.codec)},
           {"jobs", options.threads()},
           {"pipeline", convert::provenance_of(options)}};
 }
 
-std::string sample_text(const convert::Options& options) {
+// `mean_bytes`: of samples of any size; 0 if it is not known.
+std::string sample_text(const convert::Options& options, double mean_bytes = 0) {
   const SampleSpec spec = options.preprocess.sample_spec();
+  if (spec.is_free()) {
+    std::string text = fmt::format("{} {}, {}, any size", to_string(spec.dtype), to_string(spec.layout),
+                                   cli::counted(spec.channels, "channel"));
+    if (mean_bytes > 0)
+      text += fmt::format(", about {} on average", human_bytes(static_cast<std::uint64_t>(mean_bytes)));
+    return text + ", codec " + to_string(options.codec);
+  }
   return fmt::format("{} [{}] {}, {} each, codec {}", to_string(spec.dtype), fmt::join(spec.shape(), ", "),
                      to_string(spec.layout), human_bytes(spec.size_bytes()), to_string(options.codec));
 }
@@ -209,6 +217,7 @@ void print_few_bits(const image::WarningCounts& counts, std::string_view of) {
 
 void print_estimate(const convert::Options& options, const convert::Estimate& e,
                     const convert::Listing& found, bool json) {
+  const SampleSpec spec = options.preprocess.sample_spec();
   const auto stored = static_cast<std::uint64_t>(static_cast<double>(e.out_bytes) * e.compressed_ratio);
   if (json) {
     Json classes = Json::object();
@@ -233,12 +242,13 @@ void print_estimate(const convert::Options& options, const convert::Estimate& e,
              {"mean_input_bytes", e.mean_input_bytes},
              {"seconds", e.seconds},
              {"options", describe(options)}};
+    if (spec.is_free()) out["sample_bytes"] = e.sample_bytes == 0 ? Json(nullptr) : Json(e.sample_bytes);
     add_found(out, found);
     return cli::write_out(dump(out));
   }
   cli::out("plan: {} -> {} of up to {} in {}\n", cli::counted(e.inputs, "image"),
            cli::counted(e.shards, "shard"), cli::counted(e.per_shard, "sample"), quoted(options.out));
-  cli::out("sample: {}\n", sample_text(options));
+  cli::out("sample: {}\n", sample_text(options, e.mean_values * static_cast<double>(size_bytes(spec.dtype))));
   for (const auto& [key, value] : convert::provenance_of(options)) cli::out("  {}: {}\n", key, value);
   if (!e.classes.empty()) {
     cli::out("classes: {}\n", e.classes.size());
@@ -250,13 +260,14 @@ void print_estimate(const convert::Options& options, const convert::Estimate& e,
   print_absent(found);
   for (const std::string& text : found.warnings) cli::out("warning: {}\n", cli::with_flags(text));
   print_skipped(options, found);
-  cli::out("size: {}{}, input about {}\n", human_bytes(stored), e.compressed_ratio < 1 ? " (estimated)" : "",
+  const bool estimated = e.compressed_ratio < 1 || spec.is_free();
+  cli::out("size: {}{}, input about {}\n", human_bytes(stored), estimated ? " (estimated)" : "",
            human_bytes(e.mean_input_bytes * e.inputs));
   if (e.mean_packed_bytes > 0 && options.codec.kind != CodecSpec::Kind::packed)
     cli::out("with --codec packed: about {}, {:.2f} bits per value, without loss\n",
              human_bytes(e.mean_packed_bytes * e.inputs),
              8.0 * static_cast<double>(e.mean_packed_bytes) /
-                 static_cast<double>(options.preprocess.sample_spec().elements()));
+                 (spec.is_free() ? e.mean_values : static_cast<double>(spec.elements())));
   if (e.free_bytes)
     cli::out("free: {}{}\n", human_bytes(*e.free_bytes), *e.free_bytes < stored ? "  NOT ENOUGH" : "");
   cli::out("time: about {} with {} threads ({} images decoded for this estimate, {:.2f} ms each)\n",

@@ -75,6 +75,10 @@ Augmented::Augmented(const DatasetInfo& info, const std::string& policy, std::ui
     throw Error(ErrorCode::unsupported,
                 fmt::format("--augment: samples of {} with {} channels; it shows images of 1 or 3 channels",
                             to_string(info.spec.layout), info.spec.channels));
+  if (info.spec.is_free())
+    throw Error(ErrorCode::unsupported,
+                "--augment: the samples are of any size; it shows what a loader delivers, and a loader needs "
+                "samples of one size: convert the images with a size (for example --resize 256 --crop 256)");
   if (!alone) {
     options_.crop = CropKind::random_resized;
     options_.crop_height = info.spec.height;
@@ -130,21 +134,22 @@ std::vector<std::uint8_t> Augmented::picture(const Source& source, std::uint64_t
 namespace {
 
 // A mask in the view.
-std::vector<std::byte> moved_mask(const SampleSpec& spec, const Geometry& geometry,
-                                  const std::vector<std::byte>& stored) {
-  const std::byte* const source = stored.data();
+SampleTargets::Mask moved_mask(const SampleTargets::Mask& mask, const Geometry& geometry) {
+  const std::byte* const source = mask.values.data();
   const std::uint32_t begins[] = {0, static_cast<std::uint32_t>(geometry.steps.size())};
   TargetWork work;
-  work.stored = spec;
+  work.stored = mask.spec;
   work.height = geometry.height;
   work.width = geometry.width;
-  work.layout = spec.layout;
+  work.layout = mask.spec.layout;
   work.sources = {&source, 1};
   work.crops = {&geometry.crop, 1};
   work.steps = geometry.steps;
   work.begins = begins;
-  std::vector<std::byte> moved(static_cast<std::size_t>(work.row_bytes()));
-  work.target = moved.data();
+  SampleTargets::Mask moved{mask.spec, std::vector<std::byte>(static_cast<std::size_t>(work.row_bytes()))};
+  moved.spec.height = geometry.height;
+  moved.spec.width = geometry.width;
+  work.target = moved.values.data();
   const auto device = make_host_device(1);
   const auto stream = device->create_stream();
   stream->follow(work);
@@ -172,9 +177,9 @@ SampleTargets Augmented::targets(const Overlay& overlay, const Source& source, s
   steps_of(geometry, steps);
   const SampleTargets stored = overlay.read(source, index);
   SampleTargets moved;
-  const std::vector<SampleSpec> specs = overlay.mask_specs();
-  for (std::size_t k = 0; k < specs.size(); ++k)
-    moved.masks.push_back(moved_mask(specs[k], geometry, stored.masks[k]));
+  for (const SampleTargets::Mask& mask : stored.masks)
+    if (mask.spec.height == plan_.stored.height && mask.spec.width == plan_.stored.width)
+      moved.masks.push_back(moved_mask(mask, geometry));
   const std::size_t objects = stored.boxes.size() / 4;
   const std::size_t numbers = 3 * overlay.points();  // of the keypoints of an object
   const bool along = objects != 0 && stored.keypoints.size() == objects * numbers;

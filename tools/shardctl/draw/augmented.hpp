@@ -29,7 +29,8 @@ class Augmented {
  public:
   // Delivers u8 RGB of the stored rows and columns. policy: of parse_policy(), or an operation of
   // visible_operation(), which is then alone, without crop and flip. Errors: those of parse_policy();
-  // unsupported (samples that are no images of 1 or 3 channels, or floats without codec packed).
+  // unsupported (samples that are no images of 1 or 3 channels, samples of any size, or floats without codec
+  // packed).
   Augmented(const DatasetInfo& info, const std::string& policy, std::uint64_t seed);
 
   // u8 [row, column, 3] of a sample in an epoch: what a Loader of the source with this seed delivers.

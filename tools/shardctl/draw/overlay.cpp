@@ -107,16 +107,29 @@ void draw_range(const SampleSpec& spec, std::span<const std::byte> sample, std::
   }
 }
 
+void draw_mask(const SampleTargets::Mask& mask, const Canvas& canvas) {
+  const SampleSpec& spec = mask.spec;
+  if (spec.width != canvas.width || spec.height != canvas.height) return;
+  for (std::size_t i = 0; i < spec.elements(); ++i) {
+    const auto number = static_cast<std::uint64_t>(value_of(spec, mask.values, i));
+    if (number == 0) continue;
+    const Color color = number == 255 && spec.dtype == DType::u8 ? Color{255, 255, 255} : color_of(number);
+    for (std::size_t c = 0; c < 3; ++c)
+      canvas.pixels[3 * i + c] = static_cast<std::uint8_t>((canvas.pixels[3 * i + c] + color[c] + 1) / 2);
+  }
+}
+
+// Whether samples of both may have the same rows and columns.
+bool may_fit(const SampleSpec& field, const SampleSpec& main) {
+  if (field.is_tensor() || main.is_tensor()) return false;
+  return field.is_free() || main.is_free() || (field.width == main.width && field.height == main.height);
+}
+
 }  // namespace
 
-Overlay::Overlay(const DatasetInfo& info)
-    : fields_(info.fields),
-      width_(info.spec.width),
-      height_(info.spec.height),
-      categories_(categories_of(info)) {
+Overlay::Overlay(const DatasetInfo& info) : fields_(info.fields), categories_(categories_of(info)) {
   for (std::size_t i = 0; i < fields_.size(); ++i) {
-    const SampleSpec& spec = fields_[i].spec;
-    if (spec.is_tensor() || info.spec.is_tensor() || spec.width != width_ || spec.height != height_) continue;
+    if (!may_fit(fields_[i].spec, info.spec)) continue;
     if (fields_[i].role == FieldRole::mask) {
       masks_.push_back(i);
     } else {
@@ -139,29 +152,11 @@ Overlay::Overlay(const DatasetInfo& info)
   }
 }
 
-void Overlay::draw_mask(std::size_t field, std::span<const std::byte> mask,
-                        std::span<std::uint8_t> rgb) const {
-  const SampleSpec& spec = fields_[field].spec;
-  for (std::size_t i = 0; i < spec.elements(); ++i) {
-    const auto number = static_cast<std::uint64_t>(value_of(spec, mask, i));
-    if (number == 0) continue;
-    const Color color = number == 255 && spec.dtype == DType::u8 ? Color{255, 255, 255} : color_of(number);
-    for (std::size_t c = 0; c < 3; ++c)
-      rgb[3 * i + c] = static_cast<std::uint8_t>((rgb[3 * i + c] + color[c] + 1) / 2);
-  }
-}
-
-std::vector<SampleSpec> Overlay::mask_specs() const {
-  std::vector<SampleSpec> specs;
-  for (const std::size_t field : masks_) specs.push_back(fields_[field].spec);
-  return specs;
-}
-
 SampleTargets Overlay::read(const Source& source, std::uint64_t index) const {
   SampleTargets targets;
   for (const std::size_t field : masks_) {
-    targets.masks.emplace_back(fields_[field].spec.size_bytes());
-    source.read(index, targets.masks.back(), field);
+    SampleTargets::Mask& mask = targets.masks.emplace_back();
+    mask.spec = source.read(index, mask.values, field);
   }
   const Source::Sample sample = source.locate(index);
   if (!boxes_.empty()) targets.boxes = values_of<float>(column_of(sample, boxes_));
@@ -170,21 +165,21 @@ SampleTargets Overlay::read(const Source& source, std::uint64_t index) const {
   return targets;
 }
 
-void Overlay::draw(const SampleTargets& targets, std::span<std::uint8_t> rgb) const {
-  for (std::size_t k = 0; k < masks_.size(); ++k) draw_mask(masks_[k], targets.masks[k], rgb);
-  Brush brush(rgb, width_, height_);
-  const std::int64_t thick = width_ >= 320 ? 2 : 1;
+void Overlay::draw(const SampleTargets& targets, const Canvas& canvas, std::uint32_t scale) const {
+  for (const SampleTargets::Mask& mask : targets.masks) draw_mask(mask, canvas);
+  Brush brush(canvas.pixels, canvas.width, canvas.height);
+  const std::int64_t thick = std::int64_t{canvas.width >= 320 ? 2 : 1} * scale;
   const std::vector<float>& boxes = targets.boxes;
   for (std::size_t i = 0; i + 4 <= boxes.size(); i += 4) {
     const std::int64_t label = i / 4 < targets.labels.size() ? targets.labels[i / 4] : 0;
     const Frame box{std::max<std::int64_t>(pixel_at(boxes[i], false), 0),
                     std::max<std::int64_t>(pixel_at(boxes[i + 1], false), 0),
-                    std::min<std::int64_t>(pixel_at(boxes[i + 2], true), width_),
-                    std::min<std::int64_t>(pixel_at(boxes[i + 3], true), height_)};
+                    std::min<std::int64_t>(pixel_at(boxes[i + 2], true), canvas.width),
+                    std::min<std::int64_t>(pixel_at(boxes[i + 3], true), canvas.height)};
     const Color color = color_of(static_cast<std::uint64_t>(label) % 255 + 1);
     brush.frame(box.left, box.top, box.right, box.bottom, thick, color);
-    draw_name({rgb, width_, height_},
-              {box.left + thick, box.top + thick, box.right - thick, box.bottom - thick}, label, color);
+    draw_name(canvas, {box.left + thick, box.top + thick, box.right - thick, box.bottom - thick}, label,
+              color, scale);
   }
   const std::vector<float>& points = targets.keypoints;
   for (std::size_t i = 0; i + 3 <= points.size(); i += 3) {
@@ -197,32 +192,40 @@ void Overlay::draw(const SampleTargets& targets, std::span<std::uint8_t> rgb) co
 }
 
 // On a ground of the box's colour, as much of it as fits into the box.
-void Overlay::draw_name(const Canvas& canvas, const Frame& frame, std::int64_t label,
-                        const Color& color) const {
+void Overlay::draw_name(const Canvas& canvas, const Frame& frame, std::int64_t label, const Color& color,
+                        std::uint32_t scale) const {
   if (label < 0 || static_cast<std::uint64_t>(label) >= categories_.size()) return;
-  constexpr std::int64_t kFewest = 2;  // characters
-  const std::int64_t most = (frame.right - frame.left - 1) / kGlyphWidth;
-  if (most < kFewest || frame.bottom - frame.top <= kGlyphHeight) return;
+  constexpr std::int64_t kFewest = 2;                             // characters
+  const std::int64_t column = std::int64_t{kGlyphWidth} * scale;  // of a character
+  const std::int64_t height = std::int64_t{kGlyphHeight + 1} * scale;
+  const std::int64_t most = (frame.right - frame.left - scale) / column;
+  if (most < kFewest || frame.bottom - frame.top < height) return;
   const std::string name =
       categories_[static_cast<std::size_t>(label)].substr(0, static_cast<std::size_t>(most));
-  const auto width = static_cast<std::int64_t>(name.size()) * kGlyphWidth + 1;
+  const auto width = static_cast<std::int64_t>(name.size()) * column + scale;
   Brush brush(canvas.pixels, canvas.width, canvas.height);
-  for (std::int64_t y = frame.top; y <= frame.top + kGlyphHeight; ++y)
+  for (std::int64_t y = frame.top; y < frame.top + height; ++y)
     for (std::int64_t x = frame.left; x < frame.left + width; ++x) brush.dot(x, y, color);
   const bool dark = 3 * color[0] + 6 * color[1] + color[2] < 1280;
-  draw_text(canvas, static_cast<std::uint32_t>(frame.left) + 1, static_cast<std::uint32_t>(frame.top) + 1, 1,
-            name, dark ? Color{255, 255, 255} : Color{});
+  draw_text(canvas, static_cast<std::uint32_t>(frame.left) + scale,
+            static_cast<std::uint32_t>(frame.top) + scale, scale, name,
+            dark ? Color{255, 255, 255} : Color{});
 }
 
 void Overlay::draw_picture(const Source& source, std::uint64_t index, std::size_t picture,
-                           std::span<std::uint8_t> rgb) const {
+                           Picture& out) const {
   const FieldSpec& field = fields_[images_[picture]];
-  std::vector<std::byte> sample(field.spec.size_bytes());
-  source.read(index, sample, images_[picture]);
-  if (field.spec.channels == 1)
-    draw_range(field.spec, sample, rgb);
+  std::vector<std::byte> sample;
+  const SampleSpec of = source.read(index, sample, images_[picture]);
+  out.resize(of);
+  if (of.channels == 1)
+    draw_range(of, sample, out.rgb);
   else
-    Denormalizer(field.spec, field.normalization).rgb(sample, rgb);
+    Denormalizer(of, field.normalization).rgb(sample, out.rgb);
+}
+
+SampleSpec Overlay::picture_spec(const Source& source, std::uint64_t index, std::size_t picture) const {
+  return source.spec_of(index, images_[picture]);
 }
 
 }  // namespace shard::ctl

@@ -4,19 +4,24 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "shardctl/dataset/source.hpp"
 #include "shardctl/draw/font.hpp"
+#include "shardctl/draw/picture.hpp"
 
 namespace shard::ctl {
 
 // The targets of one picture.
 struct SampleTargets {
-  // Of each mask field, as its spec says.
-  std::vector<std::vector<std::byte>> masks;
+  struct Mask {
+    // Not free.
+    SampleSpec spec;
+    std::vector<std::byte> values;
+  };
+  // Of each mask field.
+  std::vector<Mask> masks;
   // Left, top, right, bottom of each object.
   std::vector<float> boxes;
   // Of each object; empty: they have none.
@@ -37,8 +42,9 @@ struct SampleTargets {
 //   fields of role image   a picture of its own: three channels as they are; one channel from its smallest to
 //                          its largest value, where it is not 0
 //
-// Fields of another height or width than the samples, and those of layout tensor, are passed over. Const
-// members may be called from several threads at once.
+// Fields of layout tensor are passed over, and fields of another height or width than the samples. If one of
+// the two is free, each sample decides: a mask is drawn if it has the size of its image, and a further image
+// has its own size. Const members may be called from several threads at once.
 class Overlay {
  public:
   explicit Overlay(const DatasetInfo& info);
@@ -48,18 +54,16 @@ class Overlay {
   // The names of the further pictures of a sample.
   const std::vector<std::string>& pictures() const noexcept { return names_; }
 
-  // The specs of SampleTargets::masks.
-  std::vector<SampleSpec> mask_specs() const;
   // Keypoints of an object.
   std::size_t points() const noexcept { return points_; }
 
   // Errors: those of Source::read() and ShardReader::read_column().
   SampleTargets read(const Source& source, std::uint64_t index) const;
-  // Over `rgb`, u8 [row, column, 3] of a sample.
-  void draw(const SampleTargets& targets, std::span<std::uint8_t> rgb) const;
-  // The picture of a field, pictures()[picture].
-  void draw_picture(const Source& source, std::uint64_t index, std::size_t picture,
-                    std::span<std::uint8_t> rgb) const;
+  // Over the picture of a sample. Lines and letters are `scale` times as large.
+  void draw(const SampleTargets& targets, const Canvas& canvas, std::uint32_t scale = 1) const;
+  // The picture of a field, pictures()[picture], and what it is.
+  void draw_picture(const Source& source, std::uint64_t index, std::size_t picture, Picture& out) const;
+  SampleSpec picture_spec(const Source& source, std::uint64_t index, std::size_t picture) const;
 
  private:
   // The inside of a box in pixels.
@@ -69,12 +73,10 @@ class Overlay {
     std::int64_t right;
     std::int64_t bottom;
   };
-  void draw_name(const Canvas& canvas, const Frame& frame, std::int64_t label, const Color& color) const;
-  void draw_mask(std::size_t field, std::span<const std::byte> mask, std::span<std::uint8_t> rgb) const;
+  void draw_name(const Canvas& canvas, const Frame& frame, std::int64_t label, const Color& color,
+                 std::uint32_t scale) const;
 
   std::vector<FieldSpec> fields_;
-  std::uint32_t width_;
-  std::uint32_t height_;
   std::vector<std::size_t> masks_;   // positions of fields
   std::vector<std::size_t> images_;  // likewise
   std::vector<std::string> names_;   // of images_

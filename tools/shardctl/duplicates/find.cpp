@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
+#include <atomic>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "base/digest/checksum.hpp"
 #include "base/system/parallel.hpp"
 #include "cli/text.hpp"
+#include "shardctl/draw/picture.hpp"
 #include "shardctl/draw/pixels.hpp"
 #include "shardctl/duplicates/digest_groups.hpp"
 #include "shardctl/duplicates/near_groups.hpp"
@@ -21,25 +24,26 @@ namespace {
 // Turns samples of one data set into pictures and hashes them. One per thread.
 class SampleHasher {
  public:
-  explicit SampleHasher(const DatasetInfo& info)
-      : denormalizer_(info.spec, info.normalization),
-        sample_(info.spec.size_bytes()),
-        rgb_(std::size_t{info.spec.height} * info.spec.width * 3) {}
+  explicit SampleHasher(const DatasetInfo& info) : denormalizer_(info.spec, info.normalization) {}
 
-  std::span<std::byte> sample() { return sample_; }
-  // Of what was read to sample(). Nothing: plain; then plain_digest() tells pictures apart.
-  std::optional<std::uint64_t> hash() {
-    const SampleSpec& spec = denormalizer_.spec();
-    denormalizer_.rgb(sample_, rgb_);
-    return hasher_.hash({rgb_.data(), spec.width, spec.height, std::size_t{spec.width} * 3});
+  // Errors: those of Source::read().
+  void read(const Source& source, std::uint64_t index) {
+    picture_.resize(source.read(index, sample_));
+    denormalizer_.rgb(sample_, picture_.rgb);
   }
-  std::uint64_t plain_digest() const { return xxh3(std::as_bytes(std::span(rgb_))); }
+  // Of what was read. Nothing: plain; then plain_digest() tells pictures apart.
+  std::optional<std::uint64_t> hash() { return hasher_.hash(picture_.view()); }
+  std::uint64_t plain_digest() const {
+    const std::array<std::uint64_t, 3> parts{xxh3(std::as_bytes(std::span(picture_.rgb))), picture_.height,
+                                             picture_.width};
+    return xxh3(std::as_bytes(std::span(parts)));
+  }
 
  private:
   Denormalizer denormalizer_;
   PerceptualHasher hasher_;
   std::vector<std::byte> sample_;
-  std::vector<std::uint8_t> rgb_;
+  Picture picture_;
 };
 
 // What a thread has found.
@@ -72,13 +76,13 @@ Found find_equal(const SetList& sets, bool verify, unsigned threads, cli::Progre
   if (!verify) return found;
   std::atomic<std::uint64_t> done{0};
   const std::size_t count = found.members.size();
-  const auto read = [&](std::uint64_t sample, std::span<std::byte> out) {
+  const auto read = [&](std::uint64_t sample, std::vector<std::byte>& out) {
     const std::uint64_t number = ++done;
     if (progress.due())
       progress.update(fmt::format("{} of {} compared", number, cli::counted(count, "duplicate")));
     return damage.survives(sample, [&] { sets.read(sample, out); });
   };
-  keep_same_bytes(found.members, sets.source(0).info().spec.size_bytes(), threads, read);
+  keep_same_bytes(found.members, threads, read);
   return found;
 }
 
@@ -93,7 +97,7 @@ Found find_near(const SetList& sets, unsigned distance, unsigned threads, cli::P
       if (!hashers[thread]) hashers[thread] = std::make_unique<SampleHasher>(source.info());
       SampleHasher& hasher = *hashers[thread];
       const std::uint64_t sample = begin + index;
-      if (!damage.survives(sample, [&] { source.read(index, hasher.sample()); })) return;
+      if (!damage.survives(sample, [&] { hasher.read(source, index); })) return;
       if (const auto hash = hasher.hash())
         hashed[thread].structured.push_back({*hash, sample});
       else

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <vector>
+#include <span>
 
 #include "base/system/parallel.hpp"
 
@@ -30,11 +30,10 @@ std::vector<std::size_t> begins_of(const Members& members) {
 
 }  // namespace
 
-void keep_same_bytes(Members& members, std::size_t sample_bytes, unsigned threads,
-                     const std::function<bool(std::uint64_t sample, std::span<std::byte> out)>& read) {
+void keep_same_bytes(Members& members, unsigned threads,
+                     const std::function<bool(std::uint64_t sample, std::vector<std::byte>& out)>& read) {
   const std::vector<std::size_t> begins = begins_of(members);
-  std::vector<Buffers> buffers(threads,
-                               {std::vector<std::byte>(sample_bytes), std::vector<std::byte>(sample_bytes)});
+  std::vector<Buffers> buffers(threads);
   // Each round takes the first member that is not read yet, and those that equal it get its number. One round
   // is enough unless two different samples have the same digest.
   parallel_for(threads, begins.size() - 1, [&](unsigned thread, std::uint64_t at) {

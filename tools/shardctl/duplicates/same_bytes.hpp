@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <span>
+#include <vector>
 
 #include "shardctl/duplicates/groups.hpp"
 
@@ -12,9 +12,9 @@ namespace shard::ctl {
 
 // Compares the bytes of all members of each group. A group whose members are of several kinds becomes several
 // groups; members that equal no other one are left out, and so are those for which `read` returns false
-// (damaged samples). `read` fills `out` with the bytes of a sample and is called from several threads at
-// once. Each thread has two buffers of `sample_bytes`.
-void keep_same_bytes(Members& members, std::size_t sample_bytes, unsigned threads,
-                     const std::function<bool(std::uint64_t sample, std::span<std::byte> out)>& read);
+// (damaged samples). `read` sets `out` to the bytes of a sample and is called from several threads at once.
+// Each thread has two buffers.
+void keep_same_bytes(Members& members, unsigned threads,
+                     const std::function<bool(std::uint64_t sample, std::vector<std::byte>& out)>& read);
 
 }  // namespace shard::ctl

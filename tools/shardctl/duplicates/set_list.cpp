@@ -4,13 +4,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <system_error>
 
+#include "base/digest/checksum.hpp"
 #include "base/system/parallel.hpp"
 #include "base/text/quote.hpp"
 #include "shard/error.hpp"
 #include "shardctl/dataset/labels.hpp"
+#include "shardctl/dataset/sizes.hpp"
 
 namespace shard::ctl {
 namespace {
@@ -39,8 +42,7 @@ void refuse_same_set_twice(const std::vector<std::string>& paths) {
 }
 
 std::string samples_text(const DatasetInfo& info) {
-  std::string text = fmt::format("{} {} [{}]", to_string(info.spec.dtype), to_string(info.spec.layout),
-                                 fmt::join(info.spec.shape(), ", "));
+  std::string text = spec_text(info.spec);
   if (info.spec.dtype != DType::u8) {
     text += fmt::format(", mean {}, std {}", fmt::join(info.normalization.mean, ","),
                         fmt::join(info.normalization.std, ","));
@@ -54,6 +56,7 @@ SetList::SetList(const std::vector<std::string>& paths, unsigned threads) : path
   for (const std::string& path : paths) {
     sources_.push_back(Source::open(path));
     begins_.push_back(begins_.back() + sources_.back().size());
+    free_ = free_ || sources_.back().info().spec.is_free();
   }
   refuse_same_set_twice(paths);
   for (const Source& source : sources_)
@@ -70,7 +73,12 @@ SetList::Place SetList::place(std::uint64_t sample) const {
 std::uint64_t SetList::digest(std::uint64_t sample) const {
   const Place at = place(sample);
   const Source::Sample found = sources_[at.set].locate(at.index);
-  return found.reader.images().checksum(found.index);
+  const StoredImages& images = found.reader.images();
+  const std::uint64_t checksum = images.checksum(found.index);
+  if (!free_) return checksum;
+  const SampleSpec spec = images.spec_of(found.index);
+  const std::array<std::uint64_t, 3> parts{checksum, spec.height, spec.width};
+  return xxh3(std::as_bytes(std::span(parts)));
 }
 
 std::string SetList::key(std::uint64_t sample) const {
@@ -85,9 +93,13 @@ std::string SetList::label(std::uint64_t sample) const {
   return label_name(sources_[at.set], found.reader, found.index);
 }
 
-void SetList::read(std::uint64_t sample, std::span<std::byte> out) const {
+void SetList::read(std::uint64_t sample, std::vector<std::byte>& out) const {
   const Place at = place(sample);
-  sources_[at.set].read(at.index, out);
+  const SampleSpec spec = sources_[at.set].read(at.index, out);
+  if (!free_) return;
+  const std::array<std::uint32_t, 2> size{spec.height, spec.width};
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(size));
+  out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
 void SetList::require_same_bytes_for_same_pixels() const {
@@ -96,7 +108,8 @@ void SetList::require_same_bytes_for_same_pixels() const {
     const DatasetInfo& other = sources_[set].info();
     // Bytes are stored as they are, whatever is to be done with them after loading.
     const bool normalized = first.spec.dtype != DType::u8;
-    if (first.spec == other.spec && (!normalized || first.normalization == other.normalization)) continue;
+    if (may_be_equal(first.spec, other.spec) && (!normalized || first.normalization == other.normalization))
+      continue;
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format(

@@ -29,15 +29,18 @@ class SetList {
     std::uint64_t index = 0;  // inside the data set
   };
   Place place(std::uint64_t sample) const;
+  // Of samples of any size also over rows and columns: 2x3 and 3x2 pixels of one colour have the same bytes.
   std::uint64_t digest(std::uint64_t sample) const;
   std::string key(std::uint64_t sample) const;
   // Class or label, as `ls` prints it.
   std::string label(std::uint64_t sample) const;
-  // The bytes of a sample, compared with its digest. Errors: those of Source::read().
-  void read(std::uint64_t sample, std::span<std::byte> out) const;
+  // `out` becomes the bytes of a sample, which are compared with its digest. If samples are of any size, its
+  // rows and columns follow, so that different samples never become equal. Errors: those of Source::read().
+  void read(std::uint64_t sample, std::vector<std::byte>& out) const;
 
   // Throws invalid_argument, naming two data sets and what differs, if equal pixels may have different bytes
-  // in them: they must agree in dtype, layout and shape, and those of floats in normalisation.
+  // in them: they must agree in dtype, layout and shape, and those of floats in normalisation. Data sets of
+  // any size agree with all others of their channels.
   void require_same_bytes_for_same_pixels() const;
 
   // Whether the samples of a group are of more than one data set.
@@ -49,6 +52,7 @@ class SetList {
   std::vector<std::string> paths_;
   std::vector<Source> sources_;
   std::vector<std::uint64_t> begins_;  // of each data set, and the end
+  bool free_ = false;                  // one of them is of any size
 };
 
 }  // namespace shard::ctl

@@ -53,8 +53,7 @@ ChannelStatistics measure_channels(const Source& source, std::uint64_t most, uns
                                    Damage& damage) {
   const SampleSpec& spec = source.info().spec;
   const Denormalizer denormalizer(spec, source.info().normalization);
-  ChannelWorker start{
-      std::vector<std::byte>(spec.size_bytes()), std::vector<std::uint8_t>(spec.elements()), {}};
+  ChannelWorker start;
   start.statistics.channels.resize(spec.channels);
   std::vector<ChannelWorker> workers(threads, start);
   const std::uint64_t count = std::min(most, source.size());
@@ -62,7 +61,9 @@ ChannelStatistics measure_channels(const Source& source, std::uint64_t most, uns
     auto& [sample, bytes, statistics] = workers[thread];
     const auto index = static_cast<std::uint64_t>(
         static_cast<double>(number) * static_cast<double>(source.size()) / static_cast<double>(count));
-    if (!damage.survives(index, [&, to = std::span(sample)] { source.read(index, to); })) return;
+    SampleSpec of;
+    if (!damage.survives(index, [&, &to = sample] { of = source.read(index, to); })) return;
+    bytes.resize(static_cast<std::size_t>(of.elements()));
     denormalizer.bytes(sample, bytes);
     for (std::size_t i = 0; i < bytes.size(); ++i) ++statistics.channels[i % spec.channels].count[bytes[i]];
     ++statistics.samples;

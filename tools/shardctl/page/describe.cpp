@@ -10,7 +10,8 @@
 #include "cli/text.hpp"
 #include "shard/keys.hpp"
 #include "shard/version.hpp"
-#include "shardctl/page/pictures.hpp"
+#include "shardctl/dataset/sizes.hpp"
+#include "shardctl/draw/picture.hpp"
 
 namespace shard::ctl {
 namespace {
@@ -33,14 +34,48 @@ std::string normalization_text(const DatasetInfo& info) {
                          : "applied");
 }
 
+// How the sizes of samples of any size are distributed.
+void add_sizes(Json& facts, const SizeStatistics& sizes) {
+  for (auto& [name, value] : size_rows(sizes)) {
+    name.front() = static_cast<char>(name.front() - 'a' + 'A');
+    facts.push_back({name, value});
+  }
+  std::vector<std::string> aspects;
+  for (std::size_t i = 0; i < kAspects.size(); ++i)
+    if (sizes.aspects[i] > 0)
+      aspects.push_back(fmt::format("{}: {}", kAspects[i], cli::human_count(sizes.aspects[i])));
+  facts.push_back({"Width : height", fmt::format("{}", fmt::join(aspects, "; "))});
+  std::vector<std::string> frequent;
+  for (const SizeStatistics::Size& size : sizes.frequent)
+    frequent.push_back(fmt::format("{}x{}: {}", size.width, size.height, cli::human_count(size.samples)));
+  const bool all = sizes.different == frequent.size();
+  facts.push_back({all ? "Sizes" : "Most frequent sizes",
+                   fmt::format("{}{}", fmt::join(frequent, "; "),
+                               all ? "" : fmt::format(" ({} in all)", cli::human_count(sizes.different)))});
+}
+
+// Of the picture of a sample of any size. Where all samples have one size, the page has it once.
+void add_picture_size(Json& sample, const Source& source, std::uint64_t index) {
+  if (!source.info().spec.is_free()) return;
+  const SampleSpec spec = source.spec_of(index);
+  const image::Size size = picture_size({spec.width, spec.height});
+  sample["width"] = size.width;
+  sample["height"] = size.height;
+}
+
 Json facts_of(const Source& source) {
   const DatasetInfo& info = source.info();
   Json facts = Json::array();
   const auto add = [&](const char* name, const std::string& value) { facts.push_back({name, value}); };
   const std::uint64_t bytes = bytes_of_shards(info);
   add("Samples", cli::human_count(source.size()));
-  add("Sample", fmt::format("{} {} [{}], {} bytes", to_string(info.spec.dtype), to_string(info.spec.layout),
-                            fmt::join(info.spec.shape(), ", "), cli::human_count(info.spec.size_bytes())));
+  if (info.spec.is_free()) {
+    add("Sample", spec_text(info.spec));
+    add_sizes(facts, size_statistics(source));
+  } else {
+    add("Sample",
+        fmt::format("{}, {} bytes", spec_text(info.spec), cli::human_count(info.spec.size_bytes())));
+  }
   add("Codec", to_string(info.codec));
   const std::string shards = cli::counted(info.shards.size(), "shard");
   if (source.is_part()) {
@@ -94,12 +129,14 @@ Json describe_source(const Source& source, const std::string& path) {
   std::error_code unknown;
   fs::path whole = fs::weakly_canonical(of.folder, unknown);
   if (unknown) whole = of.folder;
-  const image::Size size = picture_size(info.spec);
   Json data;
   data["name"] = path_text(whole.filename()) + (of.selection.empty() ? "" : "#" + of.selection);
   data["summary"] = cli::counted(source.size(), "sample");
-  data["width"] = size.width;
-  data["height"] = size.height;
+  if (!info.spec.is_free()) {
+    const image::Size size = picture_size({info.spec.width, info.spec.height});
+    data["width"] = size.width;
+    data["height"] = size.height;
+  }
   data["facts"] = facts_of(source);
   data["pipeline"] = Json::array();
   for (const auto& [key, value] : info.provenance) data["pipeline"].push_back({key, escape_key(value)});
@@ -152,6 +189,7 @@ void add_samples(Json& data, const Source& source, const std::vector<ShownSample
     if (!pictures.contains(sample.index)) continue;
     data["samples"].push_back(
         {{"index", sample.index}, {"class", sample.position}, {"key", key_at(source, sample.index)}});
+    add_picture_size(data["samples"].back(), source, sample.index);
   }
   const bool grouped = !samples.empty() && samples.front().position >= 0;
   data["gallery_note"] = grouped ? fmt::format("Random samples, up to {} of each class", per_class)
@@ -200,6 +238,7 @@ void add_duplicates(Json& data, const SetList& sets, const Members& members,
     for (const Member& member : group.first(std::min(group.size(), kPageMembers))) {
       samples.push_back(
           {{"index", member.sample}, {"key", sets.key(member.sample)}, {"label", sets.label(member.sample)}});
+      add_picture_size(samples.back(), sets.source(0), member.sample);
     }
     data["duplicates"].push_back({{"labels_differ", sets.labels_differ(group)},
                                   {"more", group.size() - samples.size()},

@@ -26,7 +26,9 @@
 
   const className = (number) => (number < 0 ? "" : data.classes[number].name);
   const pictureFile = (index) => `pictures/${index}.jpg`;
-  const isSmall = Math.max(data.width, data.height) <= 128;
+  // Of the picture of a sample. Samples of any size have their own.
+  const sizeOf = (sample) => ("width" in sample ? sample : data);
+  const pictureClass = (sample) => (Math.max(sizeOf(sample).width, sizeOf(sample).height) <= 128 ? "small" : "");
 
   // --- About ---
 
@@ -122,8 +124,9 @@
   function pictureButton(sample, position) {
     const name = className(sample.class);
     const picture = element("img", {
-      src: pictureFile(sample.index), loading: "lazy", decoding: "async", width: data.width, height: data.height,
-      alt: `Sample ${sample.index}${name === "" ? "" : `, ${name}`}`, className: isSmall ? "small" : "",
+      src: pictureFile(sample.index), loading: "lazy", decoding: "async",
+      width: sizeOf(sample).width, height: sizeOf(sample).height,
+      alt: `Sample ${sample.index}${name === "" ? "" : `, ${name}`}`, className: pictureClass(sample),
     });
     const button = element("button", {type: "button", title: sample.key}, picture,
       element("span", {className: "class", dir: "auto"}, name === "" ? `#${sample.index}` : name),
@@ -179,7 +182,7 @@
     const picture = byId("zoom-picture");
     picture.src = pictureFile(sample.index);
     picture.alt = `Sample ${sample.index}`;
-    picture.className = isSmall ? "small" : "";
+    picture.className = pictureClass(sample);
     byId("zoom-key").textContent = sample.key;
     byId("zoom-class").textContent = className(sample.class);
     byId("zoom-place").textContent = `sample ${count(sample.index)}; picture ${count(zoomed + 1)} of ${count(filtered.length)}`;
@@ -207,7 +210,7 @@
     if (!data.augmented) return;
     byId("augmented").hidden = byId("augmented-link").hidden = false;
     byId("augmented-note").textContent = data.augmented.note;
-    const picture = (file, alt) => element("img", {src: file, loading: "lazy", alt, className: isSmall ? "small" : ""});
+    const picture = (file, alt) => element("img", {src: file, loading: "lazy", alt, className: pictureClass(data)});
     for (const sample of data.augmented.samples) {
       const row = [picture(pictureFile(sample.index), `Sample ${sample.index} as it is stored`)];
       for (let epoch = 0; epoch < data.augmented.epochs; epoch++) {
@@ -229,7 +232,7 @@
       if (group.more > 0) members.push(element("li", {className: "quiet"}, `and ${count(group.more)} more`));
       if (group.labels_differ) members.unshift(element("li", {className: "differ"}, "labels differ"));
       const picture = element("img", {src: pictureFile(group.samples[0].index), loading: "lazy",
-        alt: `Sample ${group.samples[0].index}`, className: isSmall ? "small" : ""});
+        alt: `Sample ${group.samples[0].index}`, className: pictureClass(group.samples[0])});
       byId("duplicate-list").append(element("li", {}, picture, element("ul", {}, ...members)));
     }
   }

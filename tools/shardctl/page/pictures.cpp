@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
 
 #include "base/system/parallel.hpp"
+#include "shardctl/draw/picture.hpp"
 #include "shardctl/draw/pixels.hpp"
 #include "shardctl/page/new_folder.hpp"
 
@@ -19,52 +18,36 @@ namespace {
 constexpr int kQuality = 88;
 constexpr std::uint32_t kFineSide = 128;  // up to this, colours are stored at full resolution
 
+std::vector<std::byte> encode_picture(PictureShrinker& shrinker, const Picture& picture) {
+  const image::RgbView small = shrinker.shrink(picture);
+  const bool fine = std::max(small.width, small.height) <= kFineSide;
+  return image::encode_jpeg(small, kQuality, fine ? 444 : 420);
+}
+
 // Turns samples into JPEGs. One per thread.
 class PictureMaker {
  public:
   explicit PictureMaker(const DatasetInfo& info)
-      : denormalizer_(info.spec, info.normalization),
-        sample_(info.spec.size_bytes()),
-        rgb_(std::size_t{info.spec.height} * info.spec.width * 3) {
-    const image::Size size = picture_size(info.spec);
-    if (size.width == info.spec.width && size.height == info.spec.height) return;
-    image::PreprocessOptions options;
-    options.squash = size;
-    options.crop = std::nullopt;
-    shrink_ = std::make_unique<image::Preprocessor>(options);
-  }
+      : denormalizer_(info.spec, info.normalization), free_(info.spec.is_free()) {}
 
-  std::span<std::byte> sample() { return sample_; }
-  // `draw(rgb)` may change the picture before it is made smaller.
-  template <class Draw>
-  std::vector<std::byte> encode(const Draw& draw) {
-    const SampleSpec& spec = denormalizer_.spec();
-    denormalizer_.rgb(sample_, rgb_);
-    draw(std::span<std::uint8_t>(rgb_));
-    image::RgbView picture{rgb_.data(), spec.width, spec.height, std::size_t{spec.width} * 3};
-    if (shrink_) picture = shrink_->resize_crop(picture);
-    const bool fine = std::max(picture.width, picture.height) <= kFineSide;
-    return image::encode_jpeg(picture, kQuality, fine ? 444 : 420);
+  // Errors: those of Source::read() and Overlay::read().
+  std::vector<std::byte> make(const Source& source, std::uint64_t index, const Overlay* overlay) {
+    picture_.resize(source.read(index, sample_));
+    denormalizer_.rgb(sample_, picture_.rgb);
+    const std::uint32_t scale = free_ ? line_scale({picture_.width, picture_.height}) : 1;
+    if (overlay != nullptr) overlay->draw(overlay->read(source, index), picture_.canvas(), scale);
+    return encode_picture(shrinker_, picture_);
   }
 
  private:
   Denormalizer denormalizer_;
-  std::unique_ptr<image::Preprocessor> shrink_;
+  bool free_;
+  PictureShrinker shrinker_;
   std::vector<std::byte> sample_;
-  std::vector<std::uint8_t> rgb_;
+  Picture picture_;
 };
 
 }  // namespace
-
-image::Size picture_size(const SampleSpec& spec) {
-  const std::uint32_t longer = std::max(spec.width, spec.height);
-  if (longer <= kMostPictureSide) return {spec.width, spec.height};
-  const auto scaled = [&](std::uint32_t side) {
-    return static_cast<std::uint32_t>(
-        std::max<std::uint64_t>(1, std::uint64_t{side} * kMostPictureSide / longer));
-  };
-  return {scaled(spec.width), scaled(spec.height)};
-}
 
 WrittenPictures write_pictures(const Source& source, const std::set<std::uint64_t>& indices,
                                const std::filesystem::path& folder, unsigned threads, cli::Progress& progress,
@@ -78,12 +61,7 @@ WrittenPictures write_pictures(const Source& source, const std::set<std::uint64_
     PictureMaker& maker = *makers[thread];
     const std::uint64_t index = list[number];
     std::vector<std::byte> jpeg;
-    const bool whole = damage.survives(index, [&] {
-      source.read(index, maker.sample());
-      jpeg = maker.encode([&](std::span<std::uint8_t> rgb) {
-        if (overlay != nullptr) overlay->draw(overlay->read(source, index), rgb);
-      });
-    });
+    const bool whole = damage.survives(index, [&] { jpeg = maker.make(source, index, overlay); });
     if (!whole) return;
     write_new_file(folder / (std::to_string(index) + ".jpg"), jpeg);
     const std::lock_guard lock(mutex);
@@ -98,16 +76,16 @@ WrittenPictures write_pictures(const Source& source, const std::set<std::uint64_
 std::uint64_t write_augmented(const Source& source, const Augmented& augmented,
                               const std::vector<std::uint64_t>& indices, std::uint32_t epochs,
                               const std::filesystem::path& folder, const Overlay* overlay) {
-  DatasetInfo as_rgb;  // what Augmented delivers
-  as_rgb.spec = {DType::u8, Layout::nhwc, 3, source.info().spec.height, source.info().spec.width};
-  PictureMaker maker(as_rgb);
+  PictureShrinker shrinker;
+  Picture picture;
+  picture.resize(source.info().spec);
   std::uint64_t bytes = 0;
   for (const std::uint64_t index : indices)
     for (std::uint32_t epoch = 0; epoch < epochs; ++epoch) {
-      std::vector<std::uint8_t> rgb = augmented.picture(source, index, epoch);
-      if (overlay != nullptr) overlay->draw(augmented.targets(*overlay, source, index, epoch), rgb);
-      std::memcpy(maker.sample().data(), rgb.data(), rgb.size());
-      const std::vector<std::byte> jpeg = maker.encode([](std::span<std::uint8_t>) {});
+      picture.rgb = augmented.picture(source, index, epoch);
+      if (overlay != nullptr)
+        overlay->draw(augmented.targets(*overlay, source, index, epoch), picture.canvas());
+      const std::vector<std::byte> jpeg = encode_picture(shrinker, picture);
       write_new_file(folder / fmt::format("{}-a{}.jpg", index, epoch), jpeg);
       bytes += jpeg.size();
     }

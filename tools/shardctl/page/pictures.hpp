@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "cli/progress.hpp"
-#include "shard/image/preprocess.hpp"
 #include "shardctl/dataset/damage.hpp"
 #include "shardctl/dataset/source.hpp"
 #include "shardctl/draw/augmented.hpp"
@@ -15,16 +14,12 @@
 
 namespace shard::ctl {
 
-// The longer side of a picture has at most this many pixels.
-inline constexpr std::uint32_t kMostPictureSide = 512;
-image::Size picture_size(const SampleSpec& spec);
-
 struct WrittenPictures {
   std::set<std::uint64_t> indices;  // damaged samples are not among them
   std::uint64_t size_bytes = 0;
 };
-// Writes INDEX.jpg for each of the samples, with its targets drawn over it unless `overlay` is null. Damaged
-// ones are noted and left out. Errors: io, and those of Source::read().
+// Writes INDEX.jpg for each of the samples, of picture_size(), with its targets drawn over it unless `overlay`
+// is null. Damaged ones are noted and left out. Errors: io, and those of Source::read().
 WrittenPictures write_pictures(const Source& source, const std::set<std::uint64_t>& indices,
                                const std::filesystem::path& folder, unsigned threads, cli::Progress& progress,
                                Damage& damage, const Overlay* overlay);

@@ -20,7 +20,10 @@ struct Estimate {
   std::vector<Reject> rejects;
   std::uint64_t shards = 0;
   std::uint64_t per_shard = 0;
+  // Of all image fields of a sample. Of samples of any size: the mean of the sampled images.
   std::uint64_t sample_bytes = 0;
+  // Values of the main image of a sample, on average over the sampled images.
+  double mean_values = 0;
   // Bytes of samples, before the codec.
   std::uint64_t out_bytes = 0;
   // Images that were decoded for this estimate, evenly spaced.

@@ -105,6 +105,7 @@ Estimate estimate(const Options& given, const Hooks& hooks) {
   std::uint64_t compressed = 0;
   std::uint64_t packed = 0;
   std::uint64_t samples_bytes = 0;
+  std::uint64_t values = 0;
   const std::uint64_t wanted = std::min<std::uint64_t>(kImages, result.inputs);
   for (std::uint64_t k = 0; k < wanted && seconds < kSeconds; ++k) {
     const std::uint64_t index = k * result.inputs / wanted;
@@ -120,6 +121,7 @@ Estimate estimate(const Options& given, const Hooks& hooks) {
       const SampleSpec& made = preprocessor.made();
       compressed += codec.encode(sample, made).size();
       samples_bytes += sample.size();
+      values += made.elements();
       compressed += encoded_further(plan, further, decoder, decode, file, input, made, samples_bytes);
       if (packer) packed += packer->encode(sample, made).size();
     } catch (const Error& error) {
@@ -135,6 +137,7 @@ Estimate estimate(const Options& given, const Hooks& hooks) {
   result.seconds = result.seconds_per_image * static_cast<double>(result.inputs) / options.threads();
   if (good > 0) result.mean_input_bytes = bytes / good;
   if (good > 0) result.mean_packed_bytes = packed / good;
+  if (good > 0) result.mean_values = static_cast<double>(values) / static_cast<double>(good);
   if (good > 0 && spec.is_free()) {
     result.sample_bytes = samples_bytes / good;
     result.out_bytes = result.inputs * result.sample_bytes;

@@ -11,8 +11,8 @@ namespace {
 
 // One character per sample is its content; '!' is a damaged one.
 Members kept(Members members, const std::string& contents) {
-  keep_same_bytes(members, 1, 2, [&](std::uint64_t sample, std::span<std::byte> out) {
-    out[0] = static_cast<std::byte>(contents[sample]);
+  keep_same_bytes(members, 2, [&](std::uint64_t sample, std::vector<std::byte>& out) {
+    out.assign(1, static_cast<std::byte>(contents[sample]));
     return contents[sample] != '!';
   });
   return members;

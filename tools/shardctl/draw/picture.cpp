@@ -1,0 +1,36 @@
+#include "shardctl/draw/picture.hpp"
+
+#include <algorithm>
+
+namespace shard::ctl {
+namespace {
+
+image::PreprocessOptions picture_options() {
+  image::PreprocessOptions options;
+  options.free_size = image::FreeSize{image::FreeSize::Bound::longest, kMostPictureSide};
+  options.crop = std::nullopt;
+  return options;
+}
+
+}  // namespace
+
+void Picture::resize(const SampleSpec& sample) {
+  width = sample.width;
+  height = sample.height;
+  rgb.resize(std::size_t{width} * height * 3);
+}
+
+image::Size picture_size(image::Size size) { return image::resized_size(size, picture_options()); }
+
+std::uint32_t line_scale(image::Size size) {
+  return (std::max(size.width, size.height) + kMostPictureSide - 1) / kMostPictureSide;
+}
+
+PictureShrinker::PictureShrinker() : preprocessor_(picture_options()) {}
+
+image::RgbView PictureShrinker::shrink(const Picture& picture) {
+  if (std::max(picture.width, picture.height) <= kMostPictureSide) return picture.view();
+  return preprocessor_.resize_crop(picture.view());
+}
+
+}  // namespace shard::ctl
