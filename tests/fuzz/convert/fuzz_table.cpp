@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text/words.hpp"
 #include "convert/annotations/csv.hpp"
 #include "convert/annotations/json_fields.hpp"
 #include "convert/annotations/label_column.hpp"
