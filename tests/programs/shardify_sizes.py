@@ -63,7 +63,8 @@ def resized(image, bound, most):
             return image
         scale = math.sqrt(most / (width * height))
         width, height = max(1, int(width * scale)), max(1, int(height * scale))
-        size = min(width, most // height), min(height, most // width)
+        # A side of 1 stays, so the long one has what the area allows.
+        size = (min(width, most // height), height) if width > height else (width, min(height, most // width))
         return image.resize(size, Image.BILINEAR)
     side = max(width, height) if bound == "longest" else min(width, height)
     if side <= most:

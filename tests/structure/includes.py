@@ -44,7 +44,7 @@ ROOMS = {
 }
 # The rooms inside a folder, from below: a room includes those of earlier rows and itself. "." is the folder.
 INNER = {
-    "libshard/src/base": (".", "text digest system", "files"),
+    "libshard/src/base": (".", "text digest", "system", "files"),
     "libshard/src/remote": ("cache http", "s3/credentials", "s3"),
     "libshard/src/format": ("codec", "shard", "dataset"),
     "libshard/src/image": ("metadata resample", "pixels", "codecs", "decode", "preprocess"),

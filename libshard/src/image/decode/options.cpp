@@ -68,12 +68,16 @@ Size free_resized_size(Size source, const FreeSize& free) {
     const auto scaled = [&](std::uint32_t side) {
       return static_cast<std::uint32_t>(std::max(1.0, side * scale));
     };
-    // A side of 1 is not scaled further, so the other one bounds the area.
+    // A side of 1 is not scaled further, so the long one bounds the area.
     const auto bounded = [&](std::uint32_t side, std::uint32_t other) {
       return static_cast<std::uint32_t>(std::min<std::uint64_t>(side, free.most / other));
     };
-    const Size size{scaled(width), scaled(height)};
-    return {bounded(size.width, size.height), bounded(size.height, size.width)};
+    Size size{scaled(width), scaled(height)};
+    if (tall)
+      size.height = bounded(size.height, size.width);
+    else
+      size.width = bounded(size.width, size.height);
+    return size;
   }
   if (free.bound == FreeSize::Bound::none) return source;
   const std::uint32_t side = (free.bound == FreeSize::Bound::longest) == tall ? height : width;

@@ -20,7 +20,7 @@ TEST(PageDocument, HasTheDataBetweenItsOwnTagsOnly) {
       "</title><b>", {{"name", "</script><script>alert(1)</script><!--"}, {"@script@", "@style@"}});
   for (const char* tag : {"<script", "</script", "</title", "<style", "<b>", "<!--"})
     EXPECT_EQ(times_in(hostile, tag), times_in(plain, tag)) << tag;
-  EXPECT_EQ(times_in(hostile, "&lt;/title>&lt;b>"), 1U);
+  EXPECT_EQ(times_in(hostile, "&lt;/title&gt;&lt;b&gt;"), 1U);
 }
 
 TEST(PageDocument, TheDataIsTheJsonThatWentIn) {
