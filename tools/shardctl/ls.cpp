@@ -1,5 +1,5 @@
-// ls: one line per sample: index, label, key, and its size if each has its own; or, for a safetensors file that is no shard, one line per
-// tensor.
+// ls: one line per sample: index, label, key, and its size if each has its own; or, for a safetensors file
+// that is no shard, one line per tensor.
 #include <fmt/format.h>
 
 #include <algorithm>

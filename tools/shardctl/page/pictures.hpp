@@ -18,8 +18,8 @@ struct WrittenPictures {
   std::set<std::uint64_t> indices;  // damaged samples are not among them
   std::uint64_t size_bytes = 0;
 };
-// Writes INDEX.jpg for each of the samples, of picture_size(), with its targets drawn over it unless `overlay`
-// is null. Damaged ones are noted and left out. Errors: io, and those of Source::read().
+// Writes INDEX.jpg for each of the samples, of picture_size(), with its targets unless `overlay` is null.
+// Damaged ones are noted and left out. Errors: io, and those of Source::read().
 WrittenPictures write_pictures(const Source& source, const std::set<std::uint64_t>& indices,
                                const std::filesystem::path& folder, unsigned threads, cli::Progress& progress,
                                Damage& damage, const Overlay* overlay);
