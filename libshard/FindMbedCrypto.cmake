@@ -1,5 +1,5 @@
-# find_package(MbedCrypto) -> MbedCrypto::MbedCrypto, mbedTLS's digests and base64. mbedTLS 2.28 has no file for
-# pkg-config or CMake. Installed with shard-config.cmake, which needs it too.
+# find_package(MbedCrypto) -> MbedCrypto::MbedCrypto, mbedTLS's digests and base64. mbedTLS 2.28 has no file
+# for pkg-config or CMake. Installed with shard-config.cmake, which needs it too.
 find_path(MbedCrypto_INCLUDE_DIR mbedtls/md.h)
 find_library(MbedCrypto_LIBRARY mbedcrypto)
 mark_as_advanced(MbedCrypto_INCLUDE_DIR MbedCrypto_LIBRARY)

@@ -1,5 +1,5 @@
-# CTest includes this for each program of tests: it adds the cases of `program` as FILE:Suite.Case, where FILE is the
-# source that has the case, without .cpp. Also given: `name` of the program, its `files`, `labels`.
+# CTest includes this for each program of tests: it adds the cases of `program` as FILE:Suite.Case, where FILE
+# is the source that has the case, without .cpp. Also given: `name` of the program, its `files`, `labels`.
 cmake_minimum_required(VERSION 3.25)
 if(NOT EXISTS "${program}")
   add_test("${name}_NOT_BUILT" "${name}_NOT_BUILT")

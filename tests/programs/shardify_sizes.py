@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""shardify --size original, --longest, --shortest, --area, --multiple: samples of any size are those of Pillow,
+"""shardify --size original, --longest, --shortest, --area, --multiple: samples of any size are Pillow's,
 and all that a rigid data set can do."""
 
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that the tests of a source are where its reader looks for them: those of ROOM/NAME.cpp are in
-tests/unit/LAYER/ROOM/NAME_test.cpp, or several NAME_TOPIC_test.cpp. A header without a source is one too. The tests
-of a public header have the name of its implementation.
+tests/unit/LAYER/ROOM/NAME_test.cpp, or several NAME_TOPIC_test.cpp. A header without a source is one too. The
+tests of a public header have the name of its implementation.
 
     unit_tests.py [ROOT]     exit code 1 and a line for each test that is elsewhere, or that no program has
 """
@@ -30,7 +30,7 @@ def sources_in(folder):
 
 
 def subjects(test):
-    """The names of sources that a test may be of, the longest first: memory_plan_test -> memory_plan, memory."""
+    """The names of sources that a test may be of, longest first: memory_plan_test -> memory_plan, memory."""
     words = test.stem.removesuffix("_test").split("_")
     return ["_".join(words[:count]) for count in range(len(words), 0, -1)]
 
@@ -52,8 +52,8 @@ def misplaced(root, test):
     if not inside:
         return f"{here.relative_to(root)} has no sources: put it into the folder of its source's room"
     return (
-        f"{here.relative_to(root)} has no source {subjects(test)[0]}: name it after the source that it tests, "
-        f"SOURCE_test.cpp or SOURCE_TOPIC_test.cpp; there are {', '.join(sorted(inside))}"
+        f"{here.relative_to(root)} has no source {subjects(test)[0]}: name it after the source that it "
+        f"tests, SOURCE_test.cpp or SOURCE_TOPIC_test.cpp; there are {', '.join(sorted(inside))}"
     )
 
 
@@ -73,12 +73,18 @@ def main():
     lines = []
     for test in tests:
         if not test.stem.endswith("_test"):
-            lines.append(f"{test.relative_to(root)}: ends in no _test.cpp: what tests share is in tests/support")
+            lines.append(
+                f"{test.relative_to(root)}: ends in no _test.cpp: what tests share is in tests/support"
+            )
             continue
         wrong = misplaced(root, test) or unbuilt(root, test)
         if wrong:
             lines.append(f"{test.relative_to(root)}: {wrong}")
-    print("\n".join(lines) if lines else f"{len(tests)} unit tests: each is where its source's room is, under its name")
+    print(
+        "\n".join(lines)
+        if lines
+        else f"{len(tests)} unit tests: each is where its source's room is, under its name"
+    )
     return 1 if lines or len(tests) < 100 else 0
 
 

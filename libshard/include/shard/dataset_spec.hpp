@@ -57,8 +57,8 @@ struct SampleSpec {
 // The spec of tensors: layout tensor with these axes. Throws invalid_argument: not 1 to 4 axes, an axis of 0,
 // more than kMaxTensorElements.
 SampleSpec tensor_spec(DType dtype, std::span<const std::uint64_t> axes);
-// The spec with this shape in stored order, which must have three axes if the layout is not tensor; 0 rows and
-// 0 columns: it is free. Throws invalid_argument, also for what check() refuses.
+// The spec with this shape in stored order, which must have three axes if the layout is not tensor; 0 rows
+// and 0 columns: it is free. Throws invalid_argument, also for what check() refuses.
 SampleSpec spec_of_shape(DType dtype, Layout layout, std::span<const std::uint64_t> shape);
 
 // How the samples were made: "filter" -> "bilinear", "resize" -> "256", ... Keys [a-z_]+, values UTF-8.

@@ -275,8 +275,8 @@ class StoredImages {
   // Where a sample is stored, and the digest of these bytes.
   FileRange range_of(std::uint64_t sample) const;
   std::uint64_t stored_digest(std::uint64_t sample) const;
-  // Checks the tables of offsets and sizes, which must fit each other and the bytes that are there. `head`: of
-  // the shard.
+  // Checks the tables of offsets and sizes, which must fit each other and the bytes that are there. `head`:
+  // of the shard.
   void check_frames(std::span<const std::byte> head) const;
   void check_frame(std::uint64_t sample, std::uint64_t size, const SampleSpec& of) const;
   void check_size(std::uint64_t sample, const SampleSpec& of) const;

@@ -80,12 +80,12 @@ class ShardWriter {
   ShardWriter& operator=(ShardWriter&&) noexcept;
   ~ShardWriter();
 
-  // Stores planned sample `index`. `sample` is spec.size_bytes() long (free: as long as its rows and columns
-  // make it), and `key` is an escaped key (keys.hpp). `rows` has the bytes of each column, in the order of options.columns: one row, or any number
-  // of them if the column is ragged, or UTF-8 text. Thread safe; once for each index. Compression and hashing
-  // run on the caller's thread. Frames of variable size are written in the order of the indices, so frames
-  // that wait for an earlier one are held in memory. Errors: invalid_argument (sizes, text that is not
-  // UTF-8), io. `fields` has the samples of options.fields, in that order, each with the size of its spec.
+  // Stores planned sample `index`. `sample` has the size of its spec, and `key` is an escaped key (keys.hpp).
+  // `rows` has the bytes of each column, in the order of options.columns: one row, any number of them if the
+  // column is ragged, or UTF-8 text. `fields` has the samples of options.fields, in their order. Thread safe;
+  // once for each index. Compression and hashing run on the caller's thread. Frames of variable size are
+  // written in the order of the indices, so frames that wait for an earlier one are held in memory. Errors:
+  // invalid_argument (sizes, text that is not UTF-8), io.
   void put(std::uint64_t index, std::string_view key, std::span<const std::span<const std::byte>> rows,
            const SampleValues& sample, std::span<const SampleValues> fields = {});
   // For fixed columns alone and no further fields: their rows, one after the other.

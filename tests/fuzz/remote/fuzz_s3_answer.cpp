@@ -1,5 +1,5 @@
-// Any text as an answer of an object store: what is taken from it is in bounds, and part of it. A byte of Latin-1
-// becomes two of UTF-8.
+// Any text as an answer of an object store: what is taken from it is in bounds, and part of it. A byte of
+// Latin-1 becomes two of UTF-8.
 #include <cstdlib>
 #include <string_view>
 

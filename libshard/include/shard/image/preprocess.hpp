@@ -42,9 +42,9 @@ struct Size {
 struct FreeSize {
   enum class Bound : std::uint8_t { none, longest, shortest, area };
   Bound bound = Bound::none;
-  // Pixels of the long side, of the short side, or of the whole image. An image with more is resized, with its
-  // aspect ratio, to the largest size that has no more: the other side is int(most * other / this one), but at
-  // least 1, and for an area both sides are int(side * sqrt(most / pixels)).
+  // Pixels of the long side, of the short side, or of the whole image. An image with more is resized, with
+  // its aspect ratio, to the largest size that has no more: the other side is int(most * other / this one),
+  // but at least 1, and for an area both sides are int(side * sqrt(most / pixels)).
   std::uint64_t most = 0;
   // Both sides become multiples of this: what is over is cropped, as a centre crop does.
   std::uint32_t multiple = 1;
@@ -79,8 +79,8 @@ struct PreprocessOptions {
   bool wide() const noexcept { return channels != 0 || dtype == DType::u16; }
   Layout layout = Layout::nchw;
   Normalization normalization;
-  // Throws invalid_argument naming the option: sizes 1 to 65535, area up to 2^32, multiple up to 4096, crop not larger than the resize, std not 0,
-  // finite values.
+  // Throws invalid_argument naming the option: sizes 1 to 65535, area up to 2^32, multiple up to 4096, crop
+  // not larger than the resize, std not 0, finite values.
   void check() const;
   SampleSpec sample_spec() const;
 };
@@ -101,8 +101,8 @@ class Preprocessor {
   const PreprocessOptions& options() const noexcept;
   // The resized and cropped image, 8 bits per channel. Valid until the next call.
   RgbView resize_crop(const RgbView& source);
-  // Writes the sample to `out`, which is sample_spec().size_bytes() long, and not free. f32: (float(byte) / 255 - mean) /
-  // std, each step rounded to float32. f16, bf16: that value, rounded once more.
+  // Writes the sample to `out`, which is sample_spec().size_bytes() long, and not free. f32: (float(byte) /
+  // 255 - mean) / std, each step rounded to float32. f16, bf16: that value, rounded once more.
   void run(const RgbView& source, std::span<std::byte> out);
   // The same with options().wide(). Errors: unsupported, if the image does not fit the samples.
   void run(const WideView& source, std::span<std::byte> out);

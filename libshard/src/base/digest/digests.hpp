@@ -1,5 +1,5 @@
-// MD5 (RFC 1321), which object stores compare uploads with (Content-MD5, ETag), and SHA-256 (FIPS 180-4), which
-// signatures of requests have of a body. Errors: resource where mbedTLS makes no digest.
+// MD5 (RFC 1321), which object stores compare uploads with (Content-MD5, ETag), and SHA-256 (FIPS 180-4),
+// which signatures of requests have of a body. Errors: resource where mbedTLS makes no digest.
 #pragma once
 
 #include <array>

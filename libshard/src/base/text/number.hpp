@@ -9,8 +9,8 @@
 
 namespace shard {
 
-// The number that `text` begins with; what follows it is left in `text`. Returns nothing if it begins with none, or
-// with one that T does not hold.
+// The number that `text` begins with; what follows it is left in `text`. Returns nothing if it begins with
+// none, or with one that T does not hold.
 template <class T>
 std::optional<T> take_number(std::string_view& text) noexcept {
   T value{};
@@ -20,8 +20,8 @@ std::optional<T> take_number(std::string_view& text) noexcept {
   return value;
 }
 
-// All of `text` as a number, without blanks and without a '+'. Returns nothing if it is none, or one that T does not
-// hold. Floating-point numbers may be "nan" and "inf".
+// All of `text` as a number, without blanks and without a '+'. Returns nothing if it is none, or one that T
+// does not hold. Floating-point numbers may be "nan" and "inf".
 template <class T>
 std::optional<T> number_of(std::string_view text) noexcept {
   const auto value = take_number<T>(text);

@@ -1,5 +1,5 @@
-// XML as events, through expat. For hostile text: a DOCTYPE is refused, so entities are never expanded; depth and
-// the text of an element are bounded, and so is memory: by the size of the document.
+// XML as events, through expat. For hostile text: a DOCTYPE is refused, so entities are never expanded; depth
+// and the text of an element are bounded, and so is memory: by the size of the document.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct XmlEvents {
 // Throws corrupt, with the line, where it is no XML or out of bounds; what the events throw passes through.
 void read_xml(std::string_view xml, const XmlEvents& events);
 
-// The text of the first element of that name in as much of a document as is XML: it may be cut off. Empty: none.
+// The text of the first element of that name in as much of a document as is XML, which may be cut off.
 std::string xml_text(std::string_view xml, std::string_view name);
 
 // `text` as what stands between two tags, also of HTML.

@@ -46,8 +46,8 @@ void count_classes(const Plan& plan, Estimate& estimate) {
   }
 }
 
-// The bytes of the frames of the further images that were read last. `made`: what is stored of the image. Adds
-// the bytes of the samples to `sample_bytes`.
+// The bytes of the frames of the further images that were read last. `made`: what is stored of the image.
+// Adds the bytes of the samples to `sample_bytes`.
 std::uint64_t encoded_further(const Plan& plan, FurtherReader& further, image::Decoder& decoder,
                               const image::DecodeOptions& decode, std::span<const std::byte> image,
                               const Input& input, const SampleSpec& made, std::uint64_t& sample_bytes) {

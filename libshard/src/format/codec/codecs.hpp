@@ -14,9 +14,9 @@
 
 namespace shard {
 
-// Encodes and decodes samples, as Codec says, which has checked their size. `of`: the spec of the sample, which
-// is the one that the coder was made for, with the sample's own rows and columns if that is free. Immutable
-// and thread safe.
+// Encodes and decodes samples, as Codec says, which has checked their size. `of`: the spec of the sample,
+// which is the one that the coder was made for, with the sample's own rows and columns if that is free.
+// Immutable and thread safe.
 class Coder {
  public:
   Coder() = default;

@@ -43,8 +43,9 @@ class SampleStore {
   // Stores a claimed sample, for which spec_of() does not throw. `mutex`: the writer's. Errors: those of
   // Codec::encode(); io.
   void put(std::uint64_t index, const SampleValues& sample, std::mutex& mutex);
-  // Writes frames before which no other frame is missing, and lets other threads have the lock meanwhile; they
-  // may write further ones, also the caller's. All are written when the last of these calls has returned.
+  // Writes frames before which no other frame is missing, and lets other threads have the lock meanwhile;
+  // they may write further ones, also the caller's. All are written when the last of these calls has
+  // returned.
   // An error becomes the `failure`, if there was none.
   void drain(std::unique_lock<std::mutex>& lock, std::span<const SampleState> states,
              std::exception_ptr& failure);

@@ -70,9 +70,9 @@ class TiffFile {
   ~TiffFile();
 
   const TiffPage& page() const noexcept;
-  // Reads the page block by block, from top to bottom, into `samples`, of block_bytes() for each plane, and calls
-  // `take` after each. Samples are in the byte order of this machine, packed to whole bytes per row. `cancel` may
-  // be null. Errors: corrupt, resource, cancelled.
+  // Reads the page block by block, from top to bottom, into `samples`, of block_bytes() for each plane, and
+  // calls `take` after each. Samples are in the byte order of this machine, packed to whole bytes per row.
+  // `cancel` may be null. Errors: corrupt, resource, cancelled.
   void read_blocks(std::uint8_t* samples, const std::atomic<bool>* cancel,
                    const std::function<void(const TiffBlock&)>& take);
   // Whether a warning about damaged samples was accepted.

@@ -1,5 +1,6 @@
-// What S3 answers about uploads and keys, from its XML. Pure functions of hostile text. What is not as it should
-// be is left out; where it is no XML, so that it may not be all of a list, the error is corrupt and names the line.
+// What S3 answers about uploads and keys, from its XML. Pure functions of hostile text. What is not as it
+// should be is left out; where it is no XML, so that it may not be all of a list, the error is corrupt and
+// names the line.
 #pragma once
 
 #include <cstdint>

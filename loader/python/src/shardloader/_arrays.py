@@ -19,7 +19,7 @@ DTYPES = {"u8": "uint8", "u16": "uint16", "f16": "float16", "bf16": "bfloat16", 
 
 
 def name_of(dtype: Any) -> str:
-    """A dtype of torch or numpy, or text, as text: torch.float16 and np.float16 are "float16". "": it is none."""
+    """A dtype of torch or numpy, or text, as text: torch.float16 and np.float16 are "float16". "": none."""
     if isinstance(dtype, str) or type(dtype).__module__.partition(".")[0] == "torch":
         return str(dtype).removeprefix("torch.")
     try:

@@ -1,4 +1,5 @@
-// Elements of samples of 16-bit floats as float32 and back on the device, rounded once (transform/elements.hpp).
+// Elements of samples of 16-bit floats as float32 and back on the device, rounded once
+// (transform/elements.hpp).
 #pragma once
 
 #include <cuda_bf16.h>

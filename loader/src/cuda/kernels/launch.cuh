@@ -86,8 +86,8 @@ struct Unpacking {
   std::uint32_t* broken;       // by sample; set to 1 if the frame is not valid
 };
 
-// Where element `e` of a delivered sample comes from, without a resize: its channel, and the element of the stored
-// sample. Index: wide enough for a sample's elements.
+// Where element `e` of a delivered sample comes from, without a resize: its channel, and the element of the
+// stored sample. Index: wide enough for a sample's elements.
 struct ElementOrigin {
   std::uint32_t channel;
   std::uint64_t from;

@@ -1,5 +1,5 @@
-// What the kernels that resize have in common: how large the parts are that a block makes, and how many stored
-// pixels an output sees.
+// What the kernels that resize have in common: how large the parts are that a block makes, and how many
+// stored pixels an output sees.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-#include "shard/cache.hpp"
 #include "remote/cache/shard_cache.hpp"
+#include "shard/cache.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
