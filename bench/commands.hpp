@@ -1,11 +1,7 @@
-// The subcommands of shardbench: each adds itself to the parser, and says of the JSON that it writes what it
-// prints and what stands of it on a report's page.
+// The subcommands of shardbench: each adds itself to the parser. sections.hpp says what they print.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include "harness/subcommand.hpp"
-#include "report/page.hpp"
 
 namespace shard::bench {
 
@@ -21,17 +17,5 @@ void add_tiers(const Subcommands& subcommands);
 void add_transform(const Subcommands& subcommands);
 void add_upload(const Subcommands& subcommands);
 void add_write(const Subcommands& subcommands);
-
-PageSection convert_section(const nlohmann::ordered_json& json);
-PageSection decode_section(const nlohmann::ordered_json& json);
-PageSection device_section(const nlohmann::ordered_json& json);
-PageSection load_section(const nlohmann::ordered_json& json);
-PageSection matmul_section(const nlohmann::ordered_json& json);
-PageSection memory_section(const nlohmann::ordered_json& json);
-PageSection pipeline_section(const nlohmann::ordered_json& json);
-PageSection tiers_section(const nlohmann::ordered_json& json);
-PageSection transform_section(const nlohmann::ordered_json& json);
-PageSection upload_section(const nlohmann::ordered_json& json);
-PageSection write_section(const nlohmann::ordered_json& json);
 
 }  // namespace shard::bench

@@ -1,43 +1,4 @@
 // shardbench: measures, and makes sample data to measure on. One subcommand a file.
-#include <CLI/CLI.hpp>
+#include "program.hpp"
 
-#include <functional>
-#include <string>
-
-#include "cli/cli.hpp"
-#include "cli/run_main.hpp"
-#include "commands.hpp"
-#include "commands/synth/synth_command.hpp"
-#include "shard/version.hpp"
-
-int main(int argc, char** argv) {
-  return shard::cli::run_main("shardbench", [&] {
-    std::string command_line = "shardbench";
-    for (int k = 1; k < argc; ++k) command_line.append(" ").append(argv[k]);
-
-    CLI::App app{R"(
-      Measure conversion, loading, decoding, storage and hardware, each beside the limit of this machine)",
-                 "shardbench"};
-    app.set_version_flag("--version", SHARD_VERSION_STRING);
-    app.require_subcommand(1);
-    app.option_defaults()->always_capture_default();
-    app.footer(R"(
-      Exit codes:
-      - 0: everything was measured.
-      - 1: a part was left out, or a result was wrong. The output says which and why.
-      - 2: the usage was wrong, or something cannot be read or written.
-      - 130: interrupted. What was measured until then is in the file of --json.
-
-      The documentation is docs/shardbench.md.)");
-    std::function<int()> command;
-    shard::bench::add_synth(app, command);
-    const shard::bench::Subcommands subcommands{app, command, command_line};
-    for (const auto add : {shard::bench::add_convert, shard::bench::add_load, shard::bench::add_tiers,
-                           shard::bench::add_decode, shard::bench::add_pipeline, shard::bench::add_device,
-                           shard::bench::add_write, shard::bench::add_transform, shard::bench::add_upload,
-                           shard::bench::add_memory, shard::bench::add_matmul, shard::bench::add_report})
-      add(subcommands);
-    if (const auto code = shard::cli::parse_arguments(app, argc, argv)) return *code;
-    return command();
-  });
-}
+int main(int argc, char** argv) { return shard::bench::run_program(argc, argv); }

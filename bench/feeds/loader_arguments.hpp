@@ -1,13 +1,15 @@
 // Options of a loader as the subcommands take them.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "shard/loader/loader.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace shard::bench {
 

@@ -4,6 +4,7 @@
 #include "commands.hpp"
 #include "commands/convert/convert_bench.hpp"
 #include "harness/interrupt.hpp"
+#include "sections.hpp"
 
 namespace shard::bench {
 namespace {

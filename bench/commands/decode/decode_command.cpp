@@ -8,6 +8,7 @@
 #include "harness/interrupt.hpp"
 #include "harness/stats.hpp"
 #include "harness/temp_folder.hpp"
+#include "sections.hpp"
 
 namespace shard::bench {
 namespace {

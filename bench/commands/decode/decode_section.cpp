@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "base/text/quote.hpp"
-#include "commands.hpp"
 #include "report/section.hpp"
+#include "sections.hpp"
 
 namespace shard::bench {
 namespace {

@@ -6,6 +6,7 @@
 #include "harness/cpu_facts.hpp"
 #include "harness/filesystem_facts.hpp"
 #include "harness/gpu_facts.hpp"
+#include "sections.hpp"
 
 namespace shard::bench {
 namespace {

@@ -10,6 +10,7 @@
 #include "data/load_data.hpp"
 #include "feeds/loader_arguments.hpp"
 #include "harness/stats.hpp"
+#include "sections.hpp"
 
 namespace shard::bench {
 namespace {

@@ -1,5 +1,5 @@
-#include "commands.hpp"
 #include "report/section.hpp"
+#include "sections.hpp"
 
 namespace shard::bench {
 namespace {

@@ -7,6 +7,7 @@
 #include "commands/matmul/matmul_bench.hpp"
 #include "harness/interrupt.hpp"
 #include "harness/stats.hpp"
+#include "sections.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {

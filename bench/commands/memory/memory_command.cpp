@@ -8,6 +8,7 @@
 #include "commands/memory/memory_bench.hpp"
 #include "feeds/loader_arguments.hpp"
 #include "harness/interrupt.hpp"
+#include "sections.hpp"
 
 namespace shard::bench {
 namespace {

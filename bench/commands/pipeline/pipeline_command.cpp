@@ -8,6 +8,7 @@
 #include "feeds/loader_arguments.hpp"
 #include "harness/interrupt.hpp"
 #include "harness/measure.hpp"
+#include "sections.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {

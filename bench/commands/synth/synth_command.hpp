@@ -1,9 +1,11 @@
-// `shardbench synth`, which tools/quickstart builds alone: it needs nothing else of shardbench.
+// The arguments of `shardbench synth`.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <functional>
+
+namespace CLI {
+class App;
+}
 
 namespace shard::bench {
 

@@ -1,20 +1,33 @@
-// synth_photos: `shardbench synth` alone, for tools/quickstart. Not installed.
-#include <CLI/CLI.hpp>
+// synth_photos: `shardbench synth` alone, for tools/quickstart. It has no options and so no parser, which
+// takes longer to compile than the rest. Not installed.
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
 
-#include <functional>
-
-#include "cli/cli.hpp"
 #include "cli/run_main.hpp"
-#include "commands/synth/synth_command.hpp"
+#include "commands/synth/synth_run.hpp"
+
+namespace {
+
+bool parse(const char* text, std::uint64_t& number) {
+  const char* const end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, number);
+  return error == std::errc{} && stop == end;
+}
+
+int run(int argc, char** argv) {
+  shard::bench::SynthOptions options;
+  if (argc != 4 || !parse(argv[2], options.count) || !parse(argv[3], options.seed) || options.count == 0) {
+    std::fputs("synth_photos DIR COUNT SEED: makes COUNT photos in DIR, as shardbench synth does\n", stderr);
+    return shard::cli::kExitFailure;
+  }
+  options.folder = argv[1];
+  return shard::bench::run_synth(options, false);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
-  return shard::cli::run_main("synth_photos", [&] {
-    CLI::App app{"Make sample data for shardify", "synth_photos"};
-    app.require_subcommand(1);
-    app.option_defaults()->always_capture_default();
-    std::function<int()> command;
-    shard::bench::add_synth(app, command);
-    if (const auto code = shard::cli::parse_arguments(app, argc, argv)) return *code;
-    return command();
-  });
+  return shard::cli::run_main("synth_photos", [&] { return run(argc, argv); });
 }

@@ -14,6 +14,7 @@
 #include "harness/filesystem_facts.hpp"
 #include "harness/interrupt.hpp"
 #include "harness/measure.hpp"
+#include "sections.hpp"
 #include "shard/error.hpp"
 #include "shard/remote.hpp"
 

@@ -2,9 +2,9 @@
 #include <map>
 #include <set>
 
-#include "commands.hpp"
 #include "commands/tiers/tiers_bench.hpp"
 #include "report/section.hpp"
+#include "sections.hpp"
 
 namespace shard::bench {
 namespace {

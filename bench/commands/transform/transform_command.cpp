@@ -5,6 +5,7 @@
 #include "commands/transform/transform_bench.hpp"
 #include "feeds/loader_arguments.hpp"
 #include "harness/interrupt.hpp"
+#include "sections.hpp"
 
 namespace shard::bench {
 namespace {

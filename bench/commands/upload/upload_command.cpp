@@ -7,6 +7,7 @@
 #include "harness/gpu_facts.hpp"
 #include "harness/interrupt.hpp"
 #include "harness/stats.hpp"
+#include "sections.hpp"
 
 namespace shard::bench {
 namespace {

@@ -10,6 +10,7 @@
 #include "harness/filesystem_facts.hpp"
 #include "harness/interrupt.hpp"
 #include "harness/stats.hpp"
+#include "sections.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {

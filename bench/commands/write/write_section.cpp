@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "commands.hpp"
 #include "report/section.hpp"
+#include "sections.hpp"
 
 namespace shard::bench {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "commands.hpp"
 #include "commands/convert/convert_bench.hpp"
+#include "sections.hpp"
 
 namespace shard::bench {
 namespace {

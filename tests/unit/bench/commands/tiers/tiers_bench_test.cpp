@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "commands.hpp"
 #include "commands/tiers/tiers_bench.hpp"
 #include "expect_error.hpp"
 #include "harness/csv.hpp"
+#include "sections.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {
