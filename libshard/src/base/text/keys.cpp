@@ -1,5 +1,6 @@
 #include "shard/keys.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -58,22 +59,43 @@ bool is_utf8(std::string_view text) noexcept {
   return true;
 }
 
-std::string escape_key(std::string_view raw_bytes) {
-  std::string key;
-  key.reserve(raw_bytes.size());
+namespace {
+
+// Hands the escaped form of `raw_bytes` to `take`, piece by piece.
+template <class Take>
+void escape(std::string_view raw_bytes, const Take& take) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
   for (std::size_t i = 0; i < raw_bytes.size();) {
     const std::size_t length = utf8_sequence_length(raw_bytes, i);
     const auto c = static_cast<unsigned char>(raw_bytes[i]);
     if (length > 1 || (length == 1 && is_plain(c))) {
-      key.append(raw_bytes, i, length);
+      take(raw_bytes.substr(i, length));
       i += length;
     } else {
-      key += "\\x";
-      key += "0123456789abcdef"[c >> 4];
-      key += "0123456789abcdef"[c & 15];
+      const char escaped[] = {'\\', 'x', kDigits[c >> 4U], kDigits[c & 15U]};
+      take(std::string_view(escaped, sizeof escaped));
       ++i;
     }
   }
+}
+
+// Compares without a copy of the key, which may be as long as a file.
+bool is_escaped_form(std::string_view raw_bytes, std::string_view key) {
+  bool same = true;
+  std::size_t at = 0;
+  escape(raw_bytes, [&](std::string_view piece) {
+    same = same && key.substr(std::min(at, key.size()), piece.size()) == piece;
+    at += piece.size();
+  });
+  return same && at == key.size();
+}
+
+}  // namespace
+
+std::string escape_key(std::string_view raw_bytes) {
+  std::string key;
+  key.reserve(raw_bytes.size());
+  escape(raw_bytes, [&](std::string_view piece) { key += piece; });
   return key;
 }
 
@@ -97,7 +119,7 @@ std::string unescape_key(std::string_view key) {
     i += length;
   }
   // Escapes that were not needed (\x61, or two halves of a valid character) would give one input two keys.
-  if (escape_key(raw) != key) refuse_key(key, 0, "an escape that is not needed");
+  if (!is_escaped_form(raw, key)) refuse_key(key, 0, "an escape that is not needed");
   return raw;
 }
 
