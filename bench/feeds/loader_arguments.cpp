@@ -3,8 +3,8 @@
 #include <charconv>
 #include <string_view>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "base/text/quote.hpp"
 #include "shard/error.hpp"

@@ -43,7 +43,8 @@ int run(int argc, char** argv) {
     return cli::kExitFailure;
   }
   std::uint64_t problems = 0;
-  for (const std::string& path : std::vector<std::string>(argv + 1, argv + argc)) problems += verify_set(path);
+  for (const std::string& path : std::vector<std::string>(argv + 1, argv + argc))
+    problems += verify_set(path);
   return problems == 0 ? cli::kExitOk : 1;
 }
 
