@@ -1,5 +1,5 @@
-// What a subcommand of shardbench prints, and what stands of it on a report's page, made from the JSON that it
-// writes. The JSON may be of another version (report/section.hpp).
+// What a subcommand of shardbench prints, and what stands of it on a report's page, made from the JSON that
+// it writes. The JSON may be of another version (report/section.hpp).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,5 +1,5 @@
-// verify_set: the check of `shardctl verify` for finished data sets, for tools/quickstart, which builds nothing
-// else of shardctl. Not installed.
+// verify_set: the check of `shardctl verify` for finished data sets, for tools/quickstart, which builds
+// nothing else of shardctl. Not installed.
 #include <fmt/core.h>
 
 #include <cstdio>
