@@ -8,6 +8,7 @@
 #include "base/system/streaming_copy.hpp"
 #include "shard/error.hpp"
 #include "transform/augment/mix.hpp"
+#include "transform/check_work.hpp"
 #include "transform/host_transform.hpp"
 #include "transform/targets/host_targets.hpp"
 
@@ -112,7 +113,8 @@ void StepStream::transform(const TransformWork& work) {
   ++clock_[id_];
   for (std::size_t i = 0; i < work.sources.size(); ++i)
     device_.note_access(*this, work.sources[i],
-                        work.frame_bytes.empty() ? work.stored.size_bytes() : work.frame_bytes[i], false);
+                        work.frame_bytes.empty() ? stored_spec(work, i).size_bytes() : work.frame_bytes[i],
+                        false);
   if (!work.frame_bytes.empty())
     device_.note_access(*this, reinterpret_cast<std::byte*>(work.broken),
                         work.sources.size() * sizeof(std::uint32_t), true);
@@ -124,6 +126,8 @@ void StepStream::transform(const TransformWork& work) {
   TransformWork owned = work;
   owned.sources = *sources;
   owned.crops = *crops;
+  auto sizes = std::make_shared<std::vector<SampleSize>>(work.sizes.begin(), work.sizes.end());
+  owned.sizes = *sizes;
   owned.frame_bytes = *frames;
   auto instructions =
       std::make_shared<std::vector<Instruction>>(work.instructions.begin(), work.instructions.end());
@@ -132,7 +136,7 @@ void StepStream::transform(const TransformWork& work) {
   owned.begins = *begins;
   auto pairs = std::make_shared<std::vector<MixPair>>(work.pairs.begin(), work.pairs.end());
   owned.pairs = *pairs;
-  push({[owned, sources, crops, frames, instructions, begins, pairs] {
+  push({[owned, sources, crops, sizes, frames, instructions, begins, pairs] {
           transform_rows(owned, 0, sources->size());
           augment::mix_pairs(owned, 0, pairs->size());
         },

@@ -60,6 +60,12 @@ bool has(const nb::dict& given, const char* name) {
 TransformOptions transform_options(const nb::dict& given) {
   TransformOptions transform;
   FromDict read("", given);
+  read("resize", transform.resize, {});
+  read("resize_height", transform.resize_height, {});
+  read("resize_width", transform.resize_width, {});
+  read("filter", transform.filter, {});
+  if (has(given, "fill"))
+    transform.fill = get<std::vector<std::uint8_t>>(given, "fill", "numbers from 0 to 255");
   read("crop", transform.crop, {});
   read("crop_height", transform.crop_height, {});
   read("crop_width", transform.crop_width, {});

@@ -19,6 +19,7 @@ class PackedForm final : public StoredForm {
 
   // No frame is longer than one that stores its bytes without packing.
   std::uint64_t most_bytes_to_device() const noexcept override {
+    if (is_free()) return largest().frame_bytes;
     constexpr std::uint64_t kUnit = packed::kAlignment;
     return (packed::kStoredBegin + recorded().elements() + kUnit - 1) / kUnit * kUnit;
   }
@@ -40,11 +41,13 @@ class PackedForm final : public StoredForm {
     return sample;
   }
 
-  std::uint64_t checksum(const ShardReader& shard, std::span<const std::byte> bytes) const override {
-    thread_local std::vector<std::byte> sample;
-    sample.resize(recorded().size_bytes());
-    images(shard).codec().decode(bytes, sample);
-    return xxh3(sample);
+  std::uint64_t checksum(const ShardReader& shard, std::uint64_t sample,
+                         std::span<const std::byte> bytes) const override {
+    thread_local std::vector<std::byte> decoded;
+    const SampleSpec spec = is_free() ? images(shard).spec_of(sample) : recorded();
+    decoded.resize(spec.size_bytes());
+    images(shard).codec().decode(bytes, decoded, spec);
+    return xxh3(decoded);
   }
 
   bool decoded_by_device() const noexcept override { return true; }
@@ -56,23 +59,30 @@ class PackedForm final : public StoredForm {
   }
   // A resize reads whole samples. A device that does not read host memory unpacks them into this memory
   // first.
-  std::uint64_t scratch_bytes(const TransformOptions& options,
-                              const DeviceInfo& device) const noexcept override {
-    const bool resized = options.crop == CropKind::random_resized;
-    return resized && !device.reads_host_memory ? recorded().elements() : 0;
+  bool needs_scratch(const TransformOptions& options, const DeviceInfo& device) const noexcept override {
+    const bool resized =
+        is_free() || options.crop == CropKind::random_resized || options.resize != ResizeKind::none;
+    return resized && !device.reads_host_memory;
   }
   void describe(TransformWork& work, std::span<const std::uint64_t> sizes,
                 std::byte* scratch) const override {
     work.frame_bytes = sizes;
     work.unpacked = scratch;
   }
+
+ protected:
+  std::uint64_t usual_bytes(const LoaderOptions& options) const noexcept override {
+    // Half as much again as a batch has on average.
+    return mean_frame() * options.batch_size * 3 / 2;
+  }
 };
 
 }  // namespace
 
 std::unique_ptr<const StoredForm> make_packed_form(const SampleSpec& recorded,
-                                                   std::optional<std::size_t> field) {
-  return std::make_unique<PackedForm>(recorded, field);
+                                                   std::optional<std::size_t> field,
+                                                   const LargestSample& largest, std::uint64_t mean_frame) {
+  return std::make_unique<PackedForm>(recorded, field, largest, mean_frame);
 }
 
 }  // namespace shard

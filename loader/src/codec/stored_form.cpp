@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
+#include "base/bytes.hpp"
 #include "base/digest/checksum.hpp"
 #include "codec/sample_errors.hpp"
 #include "shard/error.hpp"
@@ -24,11 +26,42 @@ constexpr std::array kForms{
 
 }  // namespace
 
-StoredSample StoredForm::locate(const Dataset&, const Dataset::Location&) const {
-  return {most_bytes_to_device(), nullptr};
+StoredSample StoredForm::locate(const Dataset& dataset, const Dataset::Location& at) const {
+  if (fixed_size()) return {most_bytes_to_device(), nullptr};
+  const StoredImages& samples = images(dataset.shard(at.shard));
+  return {samples.spec_of(at.sample).size_bytes(), nullptr};
 }
 
-std::uint64_t StoredForm::checksum(const ShardReader&, std::span<const std::byte> bytes) const {
+SampleSize StoredForm::size_of(const Dataset& dataset, const Dataset::Location& at) const {
+  if (!is_free()) return {recorded_.height, recorded_.width};
+  const SampleSpec spec = images(dataset.shard(at.shard)).spec_of(at.sample);
+  return {spec.height, spec.width};
+}
+
+std::uint64_t StoredForm::usual_bytes(const LoaderOptions& options) const noexcept {
+  return options.memory.batch_bytes;
+}
+
+std::uint64_t StoredForm::bounded(std::uint64_t wanted, std::uint64_t most,
+                                  const LoaderOptions& options) const noexcept {
+  const std::uint64_t all = most * options.batch_size;
+  const std::uint64_t least = most * (options.mix.enabled() ? 2 : 1);
+  return std::min(std::max(wanted, least), std::max(all, least));
+}
+
+std::uint64_t StoredForm::room_bytes(const LoaderOptions& options) const noexcept {
+  if (!is_free()) return most_bytes_to_device() * options.batch_size;
+  return bounded(usual_bytes(options), most_bytes_to_device(), options);
+}
+
+std::uint64_t StoredForm::decoded_room_bytes(const LoaderOptions& options) const noexcept {
+  if (!is_free()) return most_decoded() * options.batch_size;
+  constexpr std::uint64_t kAlign = TransformWork::kUnpackedAlign;
+  return bounded(options.memory.batch_bytes, round_up(most_decoded(), kAlign), options);
+}
+
+std::uint64_t StoredForm::checksum(const ShardReader&, std::uint64_t,
+                                   std::span<const std::byte> bytes) const {
   return xxh3(bytes);
 }
 
@@ -40,9 +73,13 @@ std::unique_ptr<const StoredForm> make_stored_form(const DatasetInfo& info,
                                                    std::optional<std::size_t> field) {
   const SampleSpec& spec = field ? info.fields[*field].spec : info.spec;
   const CodecSpec& codec = field ? info.fields[*field].codec : info.codec;
-  if (info.mixed_codecs) return make_host_decoded_form(spec, field);
+  const LargestSample largest = info.largest(field);
+  std::uint64_t bytes = 0;
+  for (const ShardSummary& shard : info.shards) bytes += shard.size_bytes;
+  const std::uint64_t mean_frame = bytes / std::max<std::uint64_t>(info.samples(), 1);
+  if (info.mixed_codecs) return make_host_decoded_form(spec, field, largest, mean_frame);
   for (const FormRow& row : kForms)
-    if (row.codec == codec.kind) return row.make(spec, field);
+    if (row.codec == codec.kind) return row.make(spec, field, largest, mean_frame);
   throw Error(ErrorCode::unsupported,
               fmt::format("this loader cannot read samples of codec {}", to_string(codec)));
 }

@@ -9,6 +9,8 @@
 //
 // mixed: a data set that was put together from several, whose codecs differ.
 //
+// Samples may be of any size (SampleSpec::is_free()). Then each has its own bytes, decoded too.
+//
 // Each image field of a data set has a form: `images`, and further fields, which have a codec of their own.
 // To decode one frame on the host, images(shard).codec() is used.
 #pragma once
@@ -23,6 +25,7 @@
 
 #include "shard/dataset.hpp"
 #include "shard/loader/device.hpp"
+#include "shard/loader/loader_options.hpp"
 #include "shard/loader/transform.hpp"
 
 namespace shard {
@@ -38,16 +41,33 @@ struct StoredSample {
 class StoredForm {
  public:
   // `field`: a position in DatasetInfo::fields. Empty: `images`.
-  explicit StoredForm(const SampleSpec& recorded, std::optional<std::size_t> field = {})
-      : recorded_(recorded), field_(field) {}
+  // `largest`: DatasetInfo::largest(), of samples of any size. `mean_frame`: about the bytes of a frame.
+  explicit StoredForm(const SampleSpec& recorded, std::optional<std::size_t> field = {},
+                      const LargestSample& largest = {}, std::uint64_t mean_frame = 0)
+      : recorded_(recorded), largest_(largest), mean_frame_(mean_frame), field_(field) {}
   StoredForm(const StoredForm&) = delete;
   StoredForm& operator=(const StoredForm&) = delete;
   virtual ~StoredForm() = default;
 
   // The most bytes of a sample that go to the device.
-  virtual std::uint64_t most_bytes_to_device() const noexcept { return recorded_.size_bytes(); }
+  virtual std::uint64_t most_bytes_to_device() const noexcept { return most_decoded_bytes(); }
   // Every sample has most_bytes_to_device().
-  virtual bool fixed_size() const noexcept { return true; }
+  virtual bool fixed_size() const noexcept { return !is_free(); }
+  // Samples are of any size.
+  bool is_free() const noexcept { return recorded_.is_free(); }
+  // The most bytes that the transform reads of a sample.
+  std::uint64_t most_decoded() const noexcept {
+    return is_free()
+               ? largest_.sample_bytes / size_bytes(recorded_.dtype) * size_bytes(transform_input().dtype)
+               : transform_input().size_bytes();
+  }
+  // Rows and columns of a sample. Errors: those of Dataset::shard(); corrupt.
+  SampleSize size_of(const Dataset& dataset, const Dataset::Location& at) const;
+  // Room for the samples of a batch that go to the device, in one block. Samples of any size: what
+  // MemoryOptions::batch_bytes allows, and at least one sample (two: samples are mixed).
+  std::uint64_t room_bytes(const LoaderOptions& options) const noexcept;
+  // The same for samples that are decoded on the device.
+  std::uint64_t decoded_room_bytes(const LoaderOptions& options) const noexcept;
   // The bytes of one sample that go to the device. Errors: corrupt (naming shard and sample), those of
   // Dataset::shard().
   virtual StoredSample locate(const Dataset& dataset, const Dataset::Location& at) const;
@@ -60,24 +80,37 @@ class StoredForm {
   // True if the host decodes samples, so that the device does not get the mapped bytes.
   virtual bool decoded_by_host() const noexcept { return false; }
   // XXH3-64 of the sample that goes to the device as `bytes`. Errors: corrupt.
-  virtual std::uint64_t checksum(const ShardReader& shard, std::span<const std::byte> bytes) const;
+  virtual std::uint64_t checksum(const ShardReader& shard, std::uint64_t sample,
+                                 std::span<const std::byte> bytes) const;
 
   // True if the device decodes samples. It then reports which are not valid (verdict.hpp).
   virtual bool decoded_by_device() const noexcept { return false; }
   // The dtype, layout and shape of a sample that the transform reads.
   virtual SampleSpec transform_input() const { return recorded_; }
-  // Device memory that the transform needs per sample of a batch while it runs.
-  virtual std::uint64_t scratch_bytes(const TransformOptions&, const DeviceInfo&) const noexcept { return 0; }
+  // True if a view's transform unpacks samples into device memory first: decoded_room_bytes().
+  virtual bool needs_scratch(const TransformOptions&, const DeviceInfo&) const noexcept { return false; }
   // Sets what the transform needs besides addresses. `sizes`: the bytes of each sample of the batch.
-  // `scratch`: scratch_bytes() for each of them. Both must live as long as `work` is used.
+  // `scratch`: decoded_room_bytes(), if needed. Both must live as long as `work` is used.
   virtual void describe(TransformWork& /*work*/, std::span<const std::uint64_t> /*sizes*/,
                         std::byte* /*scratch*/) const {}
 
  protected:
   const SampleSpec& recorded() const noexcept { return recorded_; }
+  const LargestSample& largest() const noexcept { return largest_; }
+  std::uint64_t mean_frame() const noexcept { return mean_frame_; }
+  std::uint64_t most_decoded_bytes() const noexcept {
+    return is_free() ? largest_.sample_bytes : recorded_.size_bytes();
+  }
+  // Of samples of any size: about the bytes of a batch that goes to the device.
+  virtual std::uint64_t usual_bytes(const LoaderOptions& options) const noexcept;
 
  private:
+  std::uint64_t bounded(std::uint64_t wanted, std::uint64_t most,
+                        const LoaderOptions& options) const noexcept;
+
   SampleSpec recorded_;
+  LargestSample largest_;
+  std::uint64_t mean_frame_ = 0;
   std::optional<std::size_t> field_;
 };
 
@@ -89,7 +122,9 @@ std::unique_ptr<const StoredForm> make_stored_form(const DatasetInfo& info,
                                                    std::optional<std::size_t> field = {});
 
 using MakeStoredForm = std::unique_ptr<const StoredForm>(const SampleSpec& recorded,
-                                                         std::optional<std::size_t> field);
+                                                         std::optional<std::size_t> field,
+                                                         const LargestSample& largest,
+                                                         std::uint64_t mean_frame);
 MakeStoredForm make_raw_form, make_packed_form, make_host_decoded_form;
 
 }  // namespace shard

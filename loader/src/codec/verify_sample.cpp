@@ -28,7 +28,7 @@ void verify_stored(const StoredForm& form, const ShardReader& shard, std::uint64
                    std::span<const std::byte> bytes) {
   std::uint64_t found = 0;
   try {
-    found = form.checksum(shard, bytes);
+    found = form.checksum(shard, sample, bytes);
   } catch (const Error& error) {
     rethrow_for(shard, form.name_of(shard, sample), error);
   }
@@ -39,7 +39,7 @@ void verify_mapped(const StoredForm& form, const ShardReader& shard, std::uint64
   const std::span<const std::byte> bytes = form.images(shard).frame(sample);
   std::uint64_t found = 0;
   try {
-    guarded("verify", [&] { found = form.checksum(shard, bytes); });
+    guarded("verify", [&] { found = form.checksum(shard, sample, bytes); });
   } catch (const Error& error) {
     rethrow_for(shard, form.name_of(shard, sample), error);
   }

@@ -191,6 +191,7 @@ class HostStream final : public Stream {
       TransformWork work;
       std::vector<const std::byte*> sources;
       std::vector<SampleCrop> crops;
+      std::vector<SampleSize> sizes;
       std::vector<std::uint64_t> frame_bytes;
       std::vector<Instruction> instructions;
       std::vector<std::uint32_t> begins;
@@ -202,6 +203,8 @@ class HostStream final : public Stream {
     owned->crops.assign(work.crops.begin(), work.crops.end());
     owned->work.sources = owned->sources;
     owned->work.crops = owned->crops;
+    owned->sizes.assign(work.sizes.begin(), work.sizes.end());
+    owned->work.sizes = owned->sizes;
     owned->frame_bytes.assign(work.frame_bytes.begin(), work.frame_bytes.end());
     owned->work.frame_bytes = owned->frame_bytes;
     owned->instructions.assign(work.instructions.begin(), work.instructions.end());

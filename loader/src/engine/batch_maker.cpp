@@ -43,8 +43,11 @@ BatchMaker::BatchMaker(const LoaderSetup& setup, Ring& ring, const Mailbox& mail
   context.stopping = [this] { return mailbox_.stopping(); };
   transport_ = make_transport(context, reason_);
   const ComputeMemory memory = compute_memory(setup.dataset.info(), setup.device->info(), setup.options);
-  queue_ = std::make_unique<ComputeQueue>(setup, memory);
-  stats_.device_bytes += memory.size_bytes();
+  const LateMemory late =
+      late_memory(setup.dataset.info(), setup.device->info(), setup.options, transport_->kind());
+  queue_ = std::make_unique<ComputeQueue>(setup, memory, late);
+  stats_.device_bytes += memory.size_bytes() + late.size_bytes();
+  stats_.pinned_bytes += late.size_bytes();
   prepare_slots(ring);
   if (setup.dataset.is_remote() &&
       (!setup.options.remote.cache.empty() || setup.options.remote.transit_bytes > 0))

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fields/views.hpp"
+#include "transport/sample_io.hpp"
 
 namespace shard {
 
@@ -19,9 +20,13 @@ FieldMaker::Samples samples_of(const PlacedBatch& batch, std::span<const std::by
 
 }  // namespace
 
-ComputeQueue::ComputeQueue(const LoaderSetup& setup, const ComputeMemory& memory)
-    : setup_(setup), transforms_(setup.transforms), columns_(setup.dataset, setup.options) {
+ComputeQueue::ComputeQueue(const LoaderSetup& setup, const ComputeMemory& memory, const LateMemory& late)
+    : setup_(setup), transforms_(setup.transforms), late_(late), columns_(setup.dataset, setup.options) {
   Device& device = *setup.device;
+  if (late.size_bytes() > 0) {
+    late_host_ = device.allocate_pinned(late.size_bytes());
+    late_device_ = device.allocate_device(late.size_bytes());
+  }
   const auto allocate = [&](std::uint64_t bytes) {
     return bytes > 0 ? device.allocate_device(bytes) : nullptr;
   };
@@ -64,28 +69,67 @@ void ComputeQueue::write_columns(Slot& slot, std::span<const DrawnSteps> views) 
   columns_.gather(slot, views);
 }
 
+// Rows for whose samples there was no room wait for the others.
 void ComputeQueue::queue_transforms(const Slot& slot, const PlacedBatch& batch,
                                     const FieldMaker::Samples& images, Lane& lane) {
-  std::span<const std::byte* const> sources = images.sources;
+  std::size_t first = 0;
+  for (const std::uint32_t late : batch.late) {
+    if (late > first) queue_rows(slot, batch, images, first, late - first, lane);
+    first = late + 1;
+  }
+  if (first < images.sources.size() || batch.late.empty())
+    queue_rows(slot, batch, images, first, images.sources.size() - first, lane);
+  queue_late(slot, batch, lane);
+}
+
+void ComputeQueue::queue_rows(const Slot& slot, const PlacedBatch& batch, const FieldMaker::Samples& images,
+                              std::size_t first, std::size_t rows, Lane& lane) {
+  std::span<const std::byte* const> sources = images.sources.subspan(first, rows);
+  const std::span<const std::uint64_t> sizes = images.sizes.subspan(first, rows);
   const bool once = decodes_once(setup_.dataset.info(), setup_.options);
   if (once) {
-    queue_decoding(*lane.stream, *setup_.form, sources, images.sizes, lane.decoded->data(),
-                   slot.verdict->entries(), decoded_);
+    queue_decoding(*lane.stream, *setup_.form, sources, sizes, lane.decoded->data(), slot.verdict->entries(),
+                   decoded_);
     sources = decoded_;
   }
   for (std::size_t view = 0; view < transforms_.size(); ++view) {
     TransformWork& transform = transforms_[view];
     transform.sources = sources;
-    batch.draws.describe(view, transform);
+    if (!batch.shapes.empty()) transform.sizes = std::span(batch.shapes).subspan(first, rows);
+    batch.draws.describe(view, first, rows, transform);
     transform.pairs = slot.pairs;
+    if (!slot.pairs.empty()) transform.pairs = transform.pairs.subspan(first / 2, rows / 2);
     transform.augment_scratch = lane.augment ? lane.augment->data() : nullptr;
-    transform.target = slot.images->data() + slot.images_offsets[view];
+    transform.target =
+        slot.images->data() + slot.images_offsets[view] + first * transform.delivered.size_bytes();
     if (!once) {
-      setup_.form->describe(transform, images.sizes, lane.decoded ? lane.decoded->data() : nullptr);
-      if (slot.verdict) transform.broken = slot.verdict->entries();
+      setup_.form->describe(transform, sizes, lane.decoded ? lane.decoded->data() : nullptr);
+      if (slot.verdict) transform.broken = slot.verdict->entries() + first;
     }
     lane.stream->transform(transform);
   }
+}
+
+// One sample after the other through memory for one (two, if they are mixed). Errors name shard and sample.
+void ComputeQueue::queue_late(const Slot& slot, const PlacedBatch& batch, Lane& lane) {
+  std::vector<const std::byte*> sources;
+  for (std::size_t i = 0; i < batch.late.size(); i += late_.samples) {
+    lane.stream->record().wait();  // the samples before have been read
+    const std::uint32_t first = batch.late[i];
+    sources.assign(batch.sizes.size(), nullptr);
+    for (std::size_t k = 0; k < late_.samples; ++k) {
+      const std::uint32_t row = first + static_cast<std::uint32_t>(k);
+      const Dataset::Location& at = slot.locations[row];
+      const std::uint64_t offset = k * late_.sample_bytes;
+      const FetchItem item{slot.indices.samples[row], 0, at, nullptr, batch.sizes[row], 0, true, nullptr};
+      stage_row(setup_.dataset, *setup_.form, item, late_host_->data() + offset, slot.verify);
+      const CopyItem copy{late_device_->data() + offset, late_host_->data() + offset, batch.sizes[row]};
+      lane.stream->copy({&copy, 1});
+      sources[row] = copy.target;
+    }
+    queue_rows(slot, batch, {sources, batch.sizes}, first, late_.samples, lane);
+  }
+  if (!batch.late.empty()) lane.stream->record().wait();
 }
 
 // Resident samples that are delivered as they are.

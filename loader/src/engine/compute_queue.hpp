@@ -20,7 +20,7 @@ namespace shard {
 class ComputeQueue {
  public:
   // Allocates `memory`. Errors: resource.
-  ComputeQueue(const LoaderSetup& setup, const ComputeMemory& memory);
+  ComputeQueue(const LoaderSetup& setup, const ComputeMemory& memory, const LateMemory& late);
   ComputeQueue(const ComputeQueue&) = delete;
   ComputeQueue& operator=(const ComputeQueue&) = delete;
 
@@ -42,6 +42,10 @@ class ComputeQueue {
   void write_columns(Slot& slot, std::span<const DrawnSteps> views);
   void queue_transforms(const Slot& slot, const PlacedBatch& batch, const FieldMaker::Samples& images,
                         Lane& lane);
+  // Rows [first, first + rows) of the batch.
+  void queue_rows(const Slot& slot, const PlacedBatch& batch, const FieldMaker::Samples& images,
+                  std::size_t first, std::size_t rows, Lane& lane);
+  void queue_late(const Slot& slot, const PlacedBatch& batch, Lane& lane);
   void queue_gather(const Slot& slot, const PlacedBatch& batch, Lane& lane);
 
   const LoaderSetup& setup_;
@@ -51,6 +55,9 @@ class ComputeQueue {
   std::vector<TransformWork> transforms_;  // of the last batch, by view
   std::vector<const std::byte*> decoded_;  // scratch: where samples are that are decoded once for all views
   std::vector<CopyItem> gathered_;         // scratch
+  LateMemory late_;
+  std::unique_ptr<Block> late_host_;  // pinned; null: there is always room
+  std::unique_ptr<Block> late_device_;
   ColumnGather columns_;
 };
 

@@ -58,9 +58,10 @@ LoaderMemory memory_by(TransportKind link, const Dataset& dataset, const DeviceI
   } else {
     memory.pinned_bytes = staging_memory(info, options, last_cache_bytes()).size_bytes();
   }
+  const std::uint64_t late = late_memory(info, device, options, link).size_bytes();
   memory.device_bytes = slots * (slot.images_bytes + slot.raw_bytes + slot.columns_bytes) +
-                        compute_memory(info, device, options).size_bytes();
-  memory.pinned_bytes += slots * (slot.columns_bytes + slot.verdict_bytes);
+                        compute_memory(info, device, options).size_bytes() + late;
+  memory.pinned_bytes += slots * (slot.columns_bytes + slot.verdict_bytes) + late;
   return memory;
 }
 

@@ -14,6 +14,7 @@ Placement::Placement(const LoaderSetup& setup, std::size_t slots)
 
 void Placement::prepare(const Slot& slot, const SlotMemory& memory) {
   if (memory.raw_bytes > 0) batches_[slot.number].raw = setup_.device->allocate_device(memory.raw_bytes);
+  may_be_late_ = memory.raw_bytes > 0;
 }
 
 void Placement::keep_resident(const ResidentMemory& memory) {
@@ -28,7 +29,8 @@ void Placement::choose(Slot& slot, ThreadPool& pool) {
   for (const std::uint64_t sample : batch.indices.samples)
     slot.locations.push_back(setup_.dataset.locate(sample));
   if (slot.verdict) slot.verdict->start_batch(slot.locations);
-  if (!setup_.identity || setup_.targets) batch.draws.start(setup_, slot.epoch, batch.indices.draws, pool);
+  if (!setup_.form->is_free() && (!setup_.identity || setup_.targets))
+    batch.draws.start(setup_, slot.epoch, batch.indices.draws, {}, pool);
   draw_pairs(slot);
 }
 
@@ -63,6 +65,12 @@ void Placement::place(Slot& slot, ThreadPool& pool) {
   PlacedBatch& batch = batches_[slot.number];
   batch.sources.clear();
   batch.sizes.clear();
+  batch.late.clear();
+  if (setup_.form->is_free()) {
+    find_shapes(slot);
+    batch.draws.start(setup_, slot.epoch, batch.indices.draws, batch.shapes, pool);
+    if (may_be_late_) choose_late(slot);
+  }
   ++placed_;
   std::uint64_t offset = 0;  // in the copy of the stored batch
   std::uint64_t fetched = 0;
@@ -73,7 +81,43 @@ void Placement::place(Slot& slot, ThreadPool& pool) {
     }
     offset = round_up(offset, kPartAlign);
     place_part(slot, part, batch.raw ? batch.raw->data() + offset : nullptr, fetched);
-    offset += setup_.forms[part]->most_bytes_to_device() * setup_.options.batch_size;
+    offset += setup_.forms[part]->room_bytes(setup_.options);
+  }
+}
+
+void Placement::find_shapes(const Slot& slot) {
+  PlacedBatch& batch = batches_[slot.number];
+  batch.shapes.clear();
+  for (const Dataset::Location& at : slot.locations)
+    batch.shapes.push_back(setup_.form->size_of(setup_.dataset, at));
+}
+
+// Rows keep their order. Mixed pairs stay together.
+void Placement::choose_late(const Slot& slot) {
+  PlacedBatch& batch = batches_[slot.number];
+  const StoredForm& form = *setup_.form;
+  const std::uint64_t room = form.room_bytes(setup_.options);
+  const std::uint64_t decoded_room =
+      form.decoded_by_device() ? form.decoded_room_bytes(setup_.options) : ~std::uint64_t{0};
+  const std::size_t step = setup_.options.mix.enabled() ? 2 : 1;
+  std::uint64_t used = 0;
+  std::uint64_t decoded = 0;
+  for (std::size_t row = 0; row < slot.locations.size(); row += step) {
+    std::uint64_t bytes = 0;
+    std::uint64_t unpacked = 0;
+    const std::size_t end = std::min(row + step, slot.locations.size());
+    for (std::size_t i = row; i < end; ++i) {
+      bytes += form.locate(setup_.dataset, slot.locations[i]).size_bytes;
+      const SampleSize& shape = batch.shapes[i];
+      unpacked += round_up(form.transform_input().sized(shape.height, shape.width).size_bytes(),
+                           TransformWork::kUnpackedAlign);
+    }
+    if (used + bytes <= room && decoded + unpacked <= decoded_room) {
+      used += bytes;
+      decoded += unpacked;
+      continue;
+    }
+    for (std::size_t i = row; i < end; ++i) batch.late.push_back(static_cast<std::uint32_t>(i));
   }
 }
 
@@ -81,9 +125,16 @@ void Placement::place(Slot& slot, ThreadPool& pool) {
 void Placement::place_part(Slot& slot, std::uint32_t part, std::byte* target, std::uint64_t& fetched) {
   PlacedBatch& batch = batches_[slot.number];
   fetched = round_up(fetched, kPartAlign);
+  auto late = part == 0 ? batch.late.begin() : batch.late.end();
   for (std::size_t i = 0; i < slot.locations.size(); ++i) {
     const std::uint64_t sample = batch.indices.samples[i];
     const auto [size, mapped] = setup_.forms[part]->locate(setup_.dataset, slot.locations[i]);
+    if (late != batch.late.end() && *late == i) {
+      ++late;
+      batch.sources.push_back(nullptr);
+      batch.sizes.push_back(size);
+      continue;
+    }
     const std::byte* source = resident_ ? resident_->find(resident_key(sample, part)) : nullptr;
     if (source == nullptr) {
       std::uint64_t& last_placed = last_placed_[slot.locations[i].shard];
@@ -105,6 +156,7 @@ void Placement::finish(Slot& slot) {
   PlacedBatch& batch = batches_[slot.number];
   batch.draws.finish();
   std::swap(slot.indices, batch.indices);
+  slot.shapes = batch.shapes;
 }
 
 void Placement::forget(const Slot& slot) noexcept {

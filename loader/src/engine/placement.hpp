@@ -29,6 +29,10 @@ struct PlacedBatch {
   std::vector<const std::byte*> sources;
   // The bytes of each of them that go to the device.
   std::vector<std::uint64_t> sizes;
+  // Samples of any size: rows and columns of each, and the rows of the batch, rising, for whose samples there
+  // was no room: they have no source yet, and are made after the others (LateMemory).
+  std::vector<SampleSize> shapes;
+  std::vector<std::uint32_t> late;
 };
 
 // It owns the resident samples. The feeder's thread only, except keeps_resident(). It must outlive the pool
@@ -61,12 +65,15 @@ class Placement {
   void draw_pairs(Slot& slot) const;
   void open_shards(const Slot& slot, ThreadPool& pool) const;
   void place_part(Slot& slot, std::uint32_t part, std::byte* target, std::uint64_t& fetched);
+  void find_shapes(const Slot& slot);
+  void choose_late(const Slot& slot);
   std::uint64_t resident_key(std::uint64_t sample, std::uint32_t part) const noexcept {
     return sample * setup_.forms.size() + part;
   }
 
   const LoaderSetup& setup_;
   std::vector<PlacedBatch> batches_;  // by slot
+  bool may_be_late_ = false;
   std::optional<ResidentSamples> resident_;
   std::uint64_t placed_ = 0;                // batches whose samples were placed
   std::vector<std::uint64_t> last_placed_;  // by shard: the last such batch that reads it

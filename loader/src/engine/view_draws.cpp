@@ -14,7 +14,7 @@ constexpr std::size_t kPiece = 16;  // samples that a thread draws for at once
 }  // namespace
 
 void ViewDraws::start(const LoaderSetup& setup, std::uint64_t epoch, std::span<const std::uint64_t> draws,
-                      ThreadPool& pool) {
+                      std::span<const SampleSize> shapes, ThreadPool& pool) {
   finish();  // of a batch that failed
   targets_ = setup.targets;
   const std::size_t pieces = (draws.size() + kPiece - 1) / kPiece;
@@ -24,12 +24,14 @@ void ViewDraws::start(const LoaderSetup& setup, std::uint64_t epoch, std::span<c
     views_[view].crops.resize(draws.size());
     pieces_[view].resize(pieces);
   }
-  submit_rows(pool, pieces, drawn_,
-              [this, &setup, epoch, draws](std::size_t piece) { draw_piece(setup, epoch, draws, piece); });
+  submit_rows(pool, pieces, drawn_, [this, &setup, epoch, draws, shapes](std::size_t piece) {
+    draw_piece(setup, epoch, draws, shapes, piece);
+  });
 }
 
 void ViewDraws::draw_piece(const LoaderSetup& setup, std::uint64_t epoch,
-                           std::span<const std::uint64_t> draws, std::size_t piece) {
+                           std::span<const std::uint64_t> draws, std::span<const SampleSize> shapes,
+                           std::size_t piece) {
   const std::size_t first = piece * kPiece;
   const std::size_t last = std::min(first + kPiece, draws.size());
   for (std::size_t number = 0; number < views_.size(); ++number) {
@@ -40,7 +42,9 @@ void ViewDraws::draw_piece(const LoaderSetup& setup, std::uint64_t epoch,
     drawn.instructions.clear();
     drawn.ends.clear();
     for (std::size_t i = first; i < last; ++i) {
-      views_[number].crops[i] = draw_crop(work.stored, options, seed, epoch, draws[i]);
+      const SampleSpec stored =
+          shapes.empty() ? work.stored : work.stored.sized(shapes[i].height, shapes[i].width);
+      views_[number].crops[i] = draw_crop(stored, options, seed, epoch, draws[i]);
       if (options.operations.empty()) continue;
       draw_program(work.delivered, options.operations, setup.options.seed, epoch, draws[i],
                    static_cast<std::uint32_t>(number), drawn.instructions);
@@ -81,10 +85,12 @@ void ViewDraws::finish() {
   }
 }
 
-void ViewDraws::describe(std::size_t view, TransformWork& work) const {
-  work.crops = views_[view].crops;
-  work.instructions = views_[view].instructions;
-  work.begins = views_[view].begins;
+void ViewDraws::describe(std::size_t view, std::size_t first, std::size_t rows, TransformWork& work) const {
+  const View& of = views_[view];
+  work.crops = std::span(of.crops).subspan(first, rows);
+  work.instructions = of.instructions;
+  work.begins = of.begins;
+  if (!of.begins.empty()) work.begins = work.begins.subspan(first, rows + 1);
 }
 
 std::vector<DrawnSteps> ViewDraws::steps() const {

@@ -20,15 +20,15 @@ class ViewDraws {
   ViewDraws& operator=(const ViewDraws&) = delete;
 
   // Starts on the threads of the pool, while the feeder goes on: it costs 0.3 us a view, of the 2 us in which
-  // a quick GPU makes a sample. `draws` (BatchIndices::draws) and `setup` must not change before finish().
-  // This object must outlive the pool.
+  // a quick GPU makes a sample. `draws` (BatchIndices::draws), `shapes` (of samples of any size; else empty)
+  // and `setup` must not change before finish(). This object must outlive the pool.
   void start(const LoaderSetup& setup, std::uint64_t epoch, std::span<const std::uint64_t> draws,
-             ThreadPool& pool);
+             std::span<const SampleSize> shapes, ThreadPool& pool);
   // Waits for what was started.
   void finish();
 
-  // After finish(): sets crops and programs of a transform.
-  void describe(std::size_t view, TransformWork& work) const;
+  // After finish(): sets crops and programs of a transform of rows [first, first + rows).
+  void describe(std::size_t view, std::size_t first, std::size_t rows, TransformWork& work) const;
   // After finish(): of every view.
   std::vector<DrawnSteps> steps() const;
 
@@ -47,7 +47,7 @@ class ViewDraws {
     std::vector<std::uint32_t> ends;
   };
   void draw_piece(const LoaderSetup& setup, std::uint64_t epoch, std::span<const std::uint64_t> draws,
-                  std::size_t piece);
+                  std::span<const SampleSize> shapes, std::size_t piece);
   static void join(std::span<const Piece> pieces, View& view);
   static void choose_steps(View& view);
 

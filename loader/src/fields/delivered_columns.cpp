@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <set>
 #include <string>
@@ -35,6 +36,11 @@ std::uint64_t most_rows(const Dataset& dataset, const std::string& name) {
 
 void set_number(const std::byte* at, std::uint64_t value) {
   std::memcpy(const_cast<std::byte*>(at), &value, sizeof(value));
+}
+
+void write_size(const SampleSize& size, std::byte* at) {
+  const std::array<std::int64_t, 2> both{size.height, size.width};
+  std::memcpy(at, both.data(), sizeof(both));
 }
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::invalid_argument, why); }
@@ -183,6 +189,7 @@ std::vector<DeliveredColumn> delivered_columns(const DatasetInfo& info, const Lo
     const std::uint64_t views = view_count(options);
     all.push_back({"correspondence", What::matrices, DType::f32, {views, 3, 3}, 0, batch * views * 9 * 4});
   }
+  if (info.spec.is_free()) all.push_back({"sizes", What::sizes, DType::i64, {2}, 0, batch * 2 * 8});
   if (options.mix.enabled()) {
     const auto labels =
         std::find_if(all.begin(), all.end(), [](const DeliveredColumn& c) { return c.name == "labels"; });
@@ -231,6 +238,8 @@ void ColumnGather::gather(Slot& slot, std::span<const DrawnSteps> views) {
         gather_fixed(*columns[c], at, host + i * columns[c]->row_bytes, c);
       else if (delivered_[c].what == What::matrices)
         targets_.write_matrices(reinterpret_cast<float*>(host) + i * view_count(options_) * 9);
+      else if (delivered_[c].what == What::sizes)
+        write_size(slot.shapes[i], host + i * 2 * sizeof(std::int64_t));
     }
   }
   if (options_.mix.enabled()) gather_mix(slot);

@@ -8,6 +8,7 @@
 //   text                         none; Batch::texts() reads it
 //   boxes, keypoints, and columns that go along with boxes (target_columns.hpp): once for each view
 //   with correspondence          f32 [batch, views, 3, 3]
+//   samples of any size          sizes, i64 [batch, 2]: stored rows and columns
 //   with mix       labels_b      the labels of the neighbours
 //                  share         f32 [batch]
 #pragma once
@@ -24,7 +25,7 @@ namespace shard {
 struct Slot;
 
 struct DeliveredColumn {
-  enum class What : std::uint8_t { fixed, padded, counts, flat, offsets, partner, share, matrices };
+  enum class What : std::uint8_t { fixed, padded, counts, flat, offsets, partner, share, matrices, sizes };
   std::string name;
   What what = What::fixed;
   DType dtype = DType::i64;

@@ -67,10 +67,15 @@ Matrix3 step_matrix(const Instruction& step, double width, double height) noexce
 }
 
 Matrix3 resize_matrix(const Geometry& geometry) noexcept {
-  const double across = static_cast<double>(geometry.width) / geometry.crop.width;
-  const double down = static_cast<double>(geometry.height) / geometry.crop.height;
-  const double side = geometry.crop.flip ? -across : across;
-  return {side, 0, geometry.crop.flip ? static_cast<double>(geometry.width) : 0.0, 0, down, 0, 0, 0, 1};
+  const SampleCrop& crop = geometry.crop;
+  const double width = crop.resized_width != 0 ? crop.resized_width : geometry.width;
+  const double height = crop.resized_height != 0 ? crop.resized_height : geometry.height;
+  const double across = width / crop.width;
+  const double down = height / crop.height;
+  const double row = crop.row;
+  if (crop.flip)
+    return {-across, 0, static_cast<double>(geometry.width) - crop.column, 0, down, row, 0, 0, 1};
+  return {across, 0, static_cast<double>(crop.column), 0, down, row, 0, 0, 1};
 }
 
 Matrix3 crop_matrix(const SampleCrop& crop) noexcept {

@@ -17,7 +17,8 @@ namespace shard {
 
 namespace {
 
-constexpr std::uint32_t kVersion = 1;
+// Version 1 had no resize, filter and fill.
+constexpr std::uint32_t kVersion = 2;
 
 // The last one of each enumeration.
 constexpr CropKind last_of(CropKind) { return CropKind::random_resized; }
@@ -39,6 +40,7 @@ void members(Words& words, Normalization& of) {
 }
 template <class Words>
 void members(Words& words, TransformOptions& of) {
+  if (words.version > 1) words(of.resize, of.resize_height, of.resize_width, of.filter, of.fill);
   words(of.crop, of.crop_height, of.crop_width, of.scale, of.ratio, of.flip_probability, of.dtype, of.layout,
         of.normalization, of.operations);
 }
@@ -50,6 +52,7 @@ class Writer {
     (write(of), ...);
   }
   std::string text;
+  std::uint32_t version = kVersion;
 
  private:
   void word(std::string_view one) {
@@ -97,6 +100,7 @@ class Reader {
     (read(of), ...);
   }
   bool at_end() const noexcept { return rest_.empty(); }
+  std::uint32_t version = 0;
 
   [[noreturn]] static void refuse(std::string_view word, std::string_view expected) {
     throw Error(ErrorCode::invalid_argument,
@@ -169,19 +173,17 @@ class Reader {
 
 std::string views_to_text(const std::vector<TransformOptions>& views) {
   Writer words;
-  std::uint32_t version = kVersion;
   std::vector<TransformOptions> copies = views;
-  words(version, copies);
+  words(words.version, copies);
   return std::move(words.text);
 }
 
 std::vector<TransformOptions> views_from_text(std::string_view text) {
   Reader words(text);
-  std::uint32_t version = 0;
-  words(version);
-  if (version != kVersion)
-    Reader::refuse(fmt::format("{}", version),
-                   fmt::format("version {} (of another version of this library)", kVersion));
+  words(words.version);
+  if (words.version < 1 || words.version > kVersion)
+    Reader::refuse(fmt::format("{}", words.version),
+                   fmt::format("version 1 to {} (of another version of this library)", kVersion));
   std::vector<TransformOptions> views;
   words(views);
   if (views.empty()) Reader::refuse("0", "at least one view");

@@ -79,7 +79,7 @@ bool delivers_stored(const DatasetInfo& info, const LoaderOptions& options) {
 }
 
 bool decodes_once(const DatasetInfo& info, const LoaderOptions& options) {
-  return !options.further_views.empty() && decodes_frames(info);
+  return !options.further_views.empty() && decodes_frames(info) && !info.spec.is_free();
 }
 
 std::uint64_t crop_seed(std::uint64_t seed, std::size_t view) noexcept {

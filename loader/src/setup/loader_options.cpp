@@ -22,18 +22,60 @@ constexpr unsigned kRemoteThreads = 16;
 
 unsigned default_threads() { return std::min(cpu_count(), 8U); }
 
-void require_one_size(const DatasetInfo& info, const LoaderOptions& options) {
-  const auto refuse = [](const std::string& what) {
-    throw Error(
-        ErrorCode::unsupported,
-        fmt::format("{} of any size: a loader needs samples of one size; read them one by one, or convert "
-                    "the images with a size (for example --resize 256 --crop 256)",
-                    what));
+// Further images do not follow a view that places what it resizes, nor samples of any size.
+void check_fields(const DatasetInfo& info, const LoaderOptions& options) {
+  const auto refuse = [](const FieldSpec& field, const std::string& why) {
+    throw Error(ErrorCode::unsupported, fmt::format("field {}: {}", quoted(field.name), why));
   };
-  if (info.spec.is_free()) refuse("the samples are");
-  for (const FieldSpec& field : info.fields)
-    if (field.spec.is_free() && options.fields.contains(field.name))
-      refuse(fmt::format("field {} has samples", quoted(field.name)));
+  bool placed = info.spec.is_free();
+  for (std::size_t view = 0; view < view_count(options); ++view)
+    placed = placed || view_options(options, view).resize != ResizeKind::none;
+  for (const FieldSpec& field : info.fields) {
+    const auto asked = options.fields.find(field.name);
+    if (asked == options.fields.end()) continue;
+    if (field.spec.is_free())
+      refuse(field,
+             "its samples are of any size, and a loader delivers such images only as the main ones; "
+             "read them one by one, or convert with a size (for example --resize 256 --crop 256)");
+    if (placed && asked->second.sampling != FieldSampling::stored)
+      refuse(field,
+             "it cannot follow views that resize (shortest, longest, squash, letterbox) yet: deliver it "
+             "as stored, or use a crop");
+  }
+}
+
+// About how many bytes a sample of any size has, decoded: the mean of some shards that lie apart.
+std::uint64_t mean_sample_bytes(const Dataset& dataset) {
+  constexpr std::size_t kShards = 8;
+  const std::size_t shards = dataset.info().shards.size();
+  const std::size_t asked = std::min(kShards, shards);
+  std::uint64_t bytes = 0;
+  std::uint64_t samples = 0;
+  for (std::size_t i = 0; i < asked; ++i) {
+    const ShardReader& shard = dataset.shard(static_cast<std::uint32_t>(i * shards / asked));
+    for (std::uint64_t sample = 0; sample < shard.size(); ++sample)
+      bytes += shard.images().spec_of(sample).size_bytes();
+    samples += shard.size();
+  }
+  return bytes / std::max<std::uint64_t>(samples, 1);
+}
+
+void set_batch_bytes(const Dataset& dataset, LoaderOptions& options) {
+  const DatasetInfo& info = dataset.info();
+  if (!info.spec.is_free()) return;
+  const std::uint64_t largest = info.largest().sample_bytes * (options.mix.enabled() ? 2 : 1);
+  std::uint64_t& bytes = options.memory.batch_bytes;
+  if (bytes != 0 && bytes < largest)
+    throw Error(
+        ErrorCode::resource,
+        fmt::format("batch_bytes is {}, but the largest sample has {} bytes{}: raise it, or leave it out",
+                    bytes, info.largest().sample_bytes,
+                    options.mix.enabled() ? ", and two of them are mixed" : ""));
+  if (bytes != 0) return;
+  // What is staged lies in up to prefetch + 1 buffers.
+  const std::uint64_t pinned = options.memory.pinned_bytes / (std::uint64_t{options.prefetch} + 1);
+  const std::uint64_t usual = mean_sample_bytes(dataset) * options.batch_size * 3 / 2;
+  bytes = std::max(std::min(usual, pinned), largest);
 }
 
 }  // namespace
@@ -51,7 +93,8 @@ LoaderOptions check_loader_options(LoaderOptions options) {
 LoaderOptions check_loader_options(LoaderOptions options, const Dataset& dataset) {
   if (options.threads == 0 && dataset.is_remote()) options.threads = kRemoteThreads;
   LoaderOptions checked = check_loader_options(std::move(options));
-  require_one_size(dataset.info(), checked);
+  check_fields(dataset.info(), checked);
+  set_batch_bytes(dataset, checked);
   name_layouts(dataset.info(), checked);
   set_row_limits(dataset, checked);
   return checked;

@@ -15,6 +15,8 @@ bool moves(const Operation& operation) {
 }
 
 std::optional<std::string> what_moves(const SampleSpec& stored, const TransformOptions& view) {
+  if (view.resize != ResizeKind::none)
+    return fmt::format("is resized ({})", words_of(ResizeKind{})[static_cast<std::size_t>(view.resize)]);
   if (view.crop == CropKind::random_resized) return std::string("is a random resized crop");
   if (view.crop != CropKind::none && (view.crop_height != stored.height || view.crop_width != stored.width))
     return fmt::format("is cropped to {} x {} (rows x columns)", view.crop_height, view.crop_width);

@@ -90,6 +90,9 @@ struct Slot {
   // What is mixed (LoaderOptions::mix): half as many as samples.
   std::vector<MixPair> pairs;
 
+  // Samples of any size: the stored rows and columns of each.
+  std::vector<SampleSize> shapes;
+
   // Recorded by the transport: the samples are on the device.
   Event copied_event;
   // The batch can be read.

@@ -4,6 +4,7 @@
 
 #include "shard/error.hpp"
 #include "transform/arithmetic.hpp"
+#include "transform/exact_filter.hpp"
 
 namespace shard {
 
@@ -30,6 +31,14 @@ void check_work(const TransformWork& work) {
     refuse(fmt::format("{} sources and {} crops; each source needs one", work.sources.size(),
                        work.crops.size()));
   if (work.target == nullptr && !work.sources.empty()) refuse("there is no target");
+  if (work.sizes.size() != (work.stored.is_free() ? work.sources.size() : 0))
+    refuse(fmt::format("{} sources and {} sizes; each sample of any size needs one, and others have none",
+                       work.sources.size(), work.sizes.size()));
+  if (work.stored.is_free() && !work.exact) refuse("samples of any size are resized exactly only");
+  if (work.exact && (work.stored.dtype != DType::u8 || is_wide(work.stored)))
+    refuse(fmt::format("exact resizes are for u8 samples of up to four channels, not {} of {}",
+                       to_string(work.stored.dtype), work.stored.channels));
+  if (work.delivered.is_free()) refuse("what is delivered has no size");
   if (work.frame_bytes.empty()) return;
   if (work.frame_bytes.size() != work.sources.size())
     refuse(fmt::format("{} sources and the bytes of {} frames; each source needs them", work.sources.size(),
@@ -39,9 +48,34 @@ void check_work(const TransformWork& work) {
   if (work.broken == nullptr) refuse("there is no place to say which frames are broken");
 }
 
+namespace {
+
+// The box was found to be inside the sample.
+void check_placement(const TransformWork& work, std::size_t row) {
+  const SampleCrop& crop = work.crops[row];
+  const std::uint32_t height = resized_height(work, crop);
+  const std::uint32_t width = resized_width(work, crop);
+  auto refuse = [row](const std::string& message) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("transform: row {}: {}", row, message));
+  };
+  if ((crop.resized_height == 0) != (crop.resized_width == 0))
+    refuse(fmt::format("resized to {} x {}: both or none are 0", crop.resized_height, crop.resized_width));
+  constexpr std::int32_t kMost = 1 << 24;
+  if (height > kMost || width > kMost || crop.row > kMost || crop.row < -kMost || crop.column > kMost ||
+      crop.column < -kMost)
+    refuse(fmt::format("{} x {} at row {}, column {} of the view is too far away", height, width, crop.row,
+                       crop.column));
+  if (exact::most_taps(work.filter, crop.height, height) > exact::kMaxTaps ||
+      exact::most_taps(work.filter, crop.width, width) > exact::kMaxTaps)
+    refuse(fmt::format("{} x {} cannot be resized to {} x {}: an output would see more than {} pixels",
+                       crop.height, crop.width, height, width, exact::kMaxTaps));
+}
+
+}  // namespace
+
 void check_crop(const TransformWork& work, std::size_t row) {
   const SampleCrop& crop = work.crops[row];
-  const SampleSpec& stored = work.stored;
+  const SampleSpec stored = stored_spec(work, row);
   const SampleSpec& delivered = work.delivered;
   auto refuse = [row](const std::string& message) {
     throw Error(ErrorCode::invalid_argument, fmt::format("transform: row {}: {}", row, message));
@@ -54,6 +88,7 @@ void check_crop(const TransformWork& work, std::size_t row) {
         crop.height, crop.width, crop.top, crop.left, stored.height, stored.width));
   if (stored.is_tensor() && (crop.flip || resizes(work, crop)))
     refuse("tensors are neither cropped nor flipped");
+  if (work.exact) return check_placement(work, row);
   if (!resizes(work, crop)) return;
   if (delivered.height > kMaxResized || delivered.width > kMaxResized ||
       crop.height > kMaxShrink * delivered.height || crop.width > kMaxShrink * delivered.width)

@@ -13,6 +13,27 @@ void check_work(const TransformWork& work);
 // Throws invalid_argument.
 void check_crop(const TransformWork& work, std::size_t row);
 
+// Rows and columns of the stored sample of a row.
+inline SampleSize stored_size(const TransformWork& work, std::size_t row) noexcept {
+  return work.sizes.empty() ? SampleSize{work.stored.height, work.stored.width} : work.sizes[row];
+}
+// The spec of the stored sample of a row.
+inline SampleSpec stored_spec(const TransformWork& work, std::size_t row) noexcept {
+  return work.sizes.empty() ? work.stored : work.stored.sized(work.sizes[row].height, work.sizes[row].width);
+}
+// What the box is resized to.
+inline std::uint32_t resized_height(const TransformWork& work, const SampleCrop& crop) noexcept {
+  return crop.resized_height != 0 ? crop.resized_height : work.delivered.height;
+}
+inline std::uint32_t resized_width(const TransformWork& work, const SampleCrop& crop) noexcept {
+  return crop.resized_width != 0 ? crop.resized_width : work.delivered.width;
+}
+// What an unpacked sample takes of TransformWork::unpacked, if samples have sizes of their own.
+inline std::uint64_t unpacked_room(const SampleSpec& sized) noexcept {
+  constexpr std::uint64_t kAlign = TransformWork::kUnpackedAlign;
+  return (sized.elements() + kAlign - 1) / kAlign * kAlign;
+}
+
 // Whether the box has another size than the delivered sample.
 inline bool resizes(const TransformWork& work, const SampleCrop& crop) noexcept {
   return crop.width != work.delivered.width || crop.height != work.delivered.height;

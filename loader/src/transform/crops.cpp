@@ -45,6 +45,61 @@ SampleCrop random_resized(const SampleSpec& stored, const TransformOptions& opti
   return crop;
 }
 
+// What `options.resize` makes of a whole sample.
+SampleSize resized_size(const SampleSpec& stored, const TransformOptions& options) {
+  const std::uint64_t height = stored.height;
+  const std::uint64_t width = stored.width;
+  const std::uint64_t to = options.resize_height;
+  const auto other = [to](std::uint64_t side, std::uint64_t of) {
+    return std::max(static_cast<std::uint32_t>(to * side / of), 1U);
+  };
+  switch (options.resize) {
+    case ResizeKind::shortest:
+      if (height <= width) return {options.resize_height, other(width, height)};
+      return {other(height, width), options.resize_height};
+    case ResizeKind::longest:
+      if (height >= width) return {options.resize_height, other(width, height)};
+      return {other(height, width), options.resize_height};
+    case ResizeKind::squash:
+      return {options.resize_height, options.resize_width};
+    case ResizeKind::letterbox: {
+      // The side that limits becomes exactly what it may be.
+      const bool by_height = height * options.resize_width >= width * options.resize_height;
+      const double ratio = by_height ? static_cast<double>(options.resize_height) / stored.height
+                                     : static_cast<double>(options.resize_width) / stored.width;
+      if (by_height) return {options.resize_height, std::max(round_even(stored.width * ratio), 1U)};
+      return {std::max(round_even(stored.height * ratio), 1U), options.resize_width};
+    }
+    case ResizeKind::none:
+      break;
+  }
+  return {stored.height, stored.width};
+}
+
+// Where a view of `view` rows or columns begins in what has `size` of them: the middle, or drawn. Negative:
+// the view is larger, and what it shows lies in its middle.
+std::int32_t begin_of(std::uint32_t size, std::uint32_t view, SampleRandom* random) {
+  if (view > size) return -static_cast<std::int32_t>((view - size) / 2);
+  if (random != nullptr) return static_cast<std::int32_t>(random->below(size - view + 1));
+  return static_cast<std::int32_t>(round_even((size - view) / 2.0));
+}
+
+// The whole sample resized, and a view of that.
+SampleCrop resized_view(const SampleSpec& stored, const TransformOptions& options, SampleRandom& random) {
+  SampleCrop crop{0, 0, stored.width, stored.height, false};
+  const SampleSize size = resized_size(stored, options);
+  crop.resized_height = size.height;
+  crop.resized_width = size.width;
+  const bool boxed = options.resize == ResizeKind::letterbox;
+  SampleSize view = size;
+  if (boxed) view = {options.resize_height, options.resize_width};
+  if (options.crop != CropKind::none && !boxed) view = {options.crop_height, options.crop_width};
+  SampleRandom* const drawn = options.crop == CropKind::random ? &random : nullptr;
+  crop.row = -begin_of(size.height, view.height, drawn);
+  crop.column = -begin_of(size.width, view.width, drawn);
+  return crop;
+}
+
 }  // namespace
 
 SampleCrop draw_crop(const SampleSpec& stored, const TransformOptions& options, std::uint64_t seed,
@@ -53,22 +108,18 @@ SampleCrop draw_crop(const SampleSpec& stored, const TransformOptions& options, 
   SampleCrop crop{0, 0, stored.width, stored.height, false};
   const std::uint32_t height = options.crop_height != 0 ? options.crop_height : stored.height;
   const std::uint32_t width = options.crop_width != 0 ? options.crop_width : stored.width;
-  switch (options.crop) {
-    case CropKind::none:
-      break;
-    case CropKind::center:
-      crop = {round_even((stored.width - width) / 2.0), round_even((stored.height - height) / 2.0), width,
-              height, false};
-      break;
-    case CropKind::random:
-      crop.top = random.below(stored.height - height + 1);
-      crop.left = random.below(stored.width - width + 1);
-      crop.width = width;
-      crop.height = height;
-      break;
-    case CropKind::random_resized:
-      crop = random_resized(stored, options, random);
-      break;
+  if (options.crop == CropKind::random_resized) {
+    crop = random_resized(stored, options, random);
+  } else if (options.resize != ResizeKind::none || height > stored.height || width > stored.width) {
+    crop = resized_view(stored, options, random);
+  } else if (options.crop == CropKind::center) {
+    crop = {round_even((stored.width - width) / 2.0), round_even((stored.height - height) / 2.0), width,
+            height, false};
+  } else if (options.crop == CropKind::random) {
+    crop.top = random.below(stored.height - height + 1);
+    crop.left = random.below(stored.width - width + 1);
+    crop.width = width;
+    crop.height = height;
   }
   crop.flip = options.flip_probability > 0 && random.uniform() < options.flip_probability;
   return crop;

@@ -12,6 +12,7 @@
 #include "shard/error.hpp"
 #include "transform/augment/host_augment.hpp"
 #include "transform/check_work.hpp"
+#include "transform/exact_resize.hpp"
 #include "transform/float_transform.hpp"
 #include "transform/resize_plan.hpp"
 #include "transform/transform_kernels.hpp"
@@ -128,6 +129,7 @@ class RowTransformer {
     next_source_ = work_->sources[next];
     next_crop_ = work_->crops[next];
     target_ = work_->target + index * work_->delivered.size_bytes();
+    if (work_->exact) return resize_exactly(index);
     if (packed_ && !unpack(index)) return;
     if (resizes(*work_, work_->crops[index]))
       resize(work_->crops[index]);
@@ -170,19 +172,56 @@ class RowTransformer {
   bool unpack(std::size_t index) {
     const SampleCrop& crop = work_->crops[index];
     const bool final = work_->stored == work_->delivered && !crop.flip && !resizes(*work_, crop);
-    const std::size_t size = work_->stored.size_bytes();
-    std::byte* const sample = final ? target_ : unpacked_.at_least<std::byte>(size);
+    std::byte* const sample = final ? target_ : unpacked_.at_least<std::byte>(work_->stored.size_bytes());
+    if (!decode(index, work_->stored, sample)) return false;
+    source_ = sample;
+    next_source_ = sample;  // the next one is a frame, whose rows cannot be prefetched
+    next_crop_ = crop;
+    return !final;
+  }
+
+  // A sample of any size, or a view that is placed.
+  void resize_exactly(std::size_t index) {
+    const SampleSpec stored = stored_spec(*work_, index);
+    const std::byte* source = source_;
+    if (packed_) {
+      std::byte* const sample = unpacked_.at_least<std::byte>(stored.size_bytes());
+      if (!decode(index, stored, sample)) return;
+      source = sample;
+    }
+    const SampleCrop& crop = work_->crops[index];
+    const std::size_t row_bytes = std::size_t{stored.width} * pixel_channels_;
+    const std::uint8_t* planes[4] = {};
+    for (std::size_t plane = 0; plane < planes_in_; ++plane)
+      planes[plane] = reinterpret_cast<const std::uint8_t*>(source) +
+                      (plane * stored.height + crop.top) * row_bytes +
+                      std::size_t{crop.left} * pixel_channels_;
+    ExactResize::Box box{
+        {planes, planes_in_},   row_bytes,     pixel_channels_, crop, work_->delivered.height,
+        work_->delivered.width, work_->filter, work_->fill};
+    box.crop.resized_height = resized_height(*work_, crop);
+    box.crop.resized_width = resized_width(*work_, crop);
+    exact_.start(box);
+    for (std::uint32_t y = 0; y < work_->delivered.height; ++y) {
+      std::byte* places[4] = {};
+      for (std::size_t plane = 0; plane < planes_in_; ++plane) places[plane] = row_place(plane, y);
+      exact_.row(y, {places, planes_in_});
+      const std::byte* const rows[4] = {places[0], places[1], places[2], places[3]};
+      finish_row(y, rows);
+    }
+  }
+
+  // False: the frame is not valid.
+  bool decode(std::size_t index, const SampleSpec& stored, std::byte* sample) {
     try {
-      codec_->decode({source_, work_->frame_bytes[index]}, {sample, size});
+      codec_->decode({work_->sources[index], work_->frame_bytes[index]}, {sample, stored.size_bytes()},
+                     stored);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::corrupt) throw;
       work_->broken[index] = 1;
       return false;
     }
-    source_ = sample;
-    next_source_ = sample;  // the next one is a frame, whose rows cannot be prefetched
-    next_crop_ = crop;
-    return !final;
+    return true;
   }
 
   void copy(const SampleCrop& crop) {
@@ -307,6 +346,7 @@ class RowTransformer {
   std::byte* target_ = nullptr;
 
   ValueWriter values_;
+  ExactResize exact_;
   HorizontalPlan horizontal_;
   VerticalPlan vertical_;
   Scratch rows_;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string>
@@ -14,6 +15,7 @@
 #include "transform/arithmetic.hpp"
 #include "transform/augment/host_augment.hpp"
 #include "transform/check_work.hpp"
+#include "transform/exact_filter.hpp"
 
 namespace shard {
 
@@ -30,6 +32,68 @@ SampleSpec pixels_to_augment(const TransformWork& work) {
 
 [[noreturn]] void refuse(const std::string& message) { throw Error(ErrorCode::invalid_argument, message); }
 
+// Whether boxes are resized by exact_filter.hpp, and placed.
+bool is_exact(const SampleSpec& stored, const TransformOptions& options) {
+  return stored.is_free() || options.resize != ResizeKind::none;
+}
+
+void check_resize_options(const SampleSpec& stored, const TransformOptions& options) {
+  const std::uint32_t height = options.resize_height;
+  const std::uint32_t width = options.resize_width;
+  if (options.resize > ResizeKind::letterbox || options.filter > ResizeFilter::box)
+    refuse(
+        fmt::format("resize is {} and filter {}; they must be none (0) to letterbox (4), and bilinear (0) "
+                    "to box (2)",
+                    static_cast<int>(options.resize), static_cast<int>(options.filter)));
+  const std::string_view name = words_of(ResizeKind{})[static_cast<std::size_t>(options.resize)];
+  if (options.resize == ResizeKind::none && (height != 0 || width != 0))
+    refuse(
+        fmt::format("resize_height is {} and resize_width {}, but resize is none: choose shortest, "
+                    "longest, squash or letterbox, or leave them 0",
+                    height, width));
+  if (options.resize != ResizeKind::none) {
+    if (height < 1 || width < 1 || height > kMaxResized || width > kMaxResized)
+      refuse(fmt::format("resize {} to {} x {}: both must be 1 to {}", name, height, width, kMaxResized));
+    const bool one_number = options.resize == ResizeKind::shortest || options.resize == ResizeKind::longest;
+    if (one_number && height != width)
+      refuse(
+          fmt::format("resize {} to {} x {}: it has one number, which is given twice", name, height, width));
+    if (one_number && options.crop == CropKind::none)
+      refuse(
+          fmt::format("resize {} to {} makes samples of different sizes, and a batch has one: add a crop "
+                      "(center or random), or use squash or letterbox",
+                      name, height));
+    if (options.crop == CropKind::random_resized)
+      refuse(fmt::format("resize is {} and crop random_resized, which resizes itself: leave one out", name));
+    if (options.resize == ResizeKind::letterbox && options.crop != CropKind::none)
+      refuse("resize is letterbox, which delivers its size: leave crop out");
+    if (options.resize == ResizeKind::squash && options.crop != CropKind::none &&
+        (options.crop_height > height || options.crop_width > width))
+      refuse(fmt::format("the crop of {} x {} is larger than what resize squash makes, {} x {}",
+                         options.crop_height, options.crop_width, height, width));
+  }
+  if (is_exact(stored, options) && (stored.dtype != DType::u8 || stored.channels > 4))
+    refuse(fmt::format(
+        "samples stored as {} with {} channels cannot be {} yet; u8 of up to four channels can",
+        to_string(stored.dtype), stored.channels, stored.is_free() ? "made one size from any" : "resized"));
+  if (!options.fill.empty() && !is_exact(stored, options))
+    refuse(
+        "fill has a value, but nothing is filled: it belongs to letterbox, and to crops of samples of any "
+        "size");
+  if (options.fill.size() > 1 && options.fill.size() != stored.channels)
+    refuse(fmt::format("fill has {} values, but the samples have {} channels: give one, or one for each",
+                       options.fill.size(), stored.channels));
+  if (options.filter != ResizeFilter::bilinear && !is_exact(stored, options))
+    refuse(
+        fmt::format("filter is {}, but these samples have one size, and random_resized of those is bilinear: "
+                    "leave filter out",
+                    words_of(ResizeFilter{})[static_cast<std::size_t>(options.filter)]));
+  if (stored.is_free() && options.resize == ResizeKind::none && options.crop == CropKind::none)
+    refuse(
+        "the samples are of any size, and a batch has one: choose random_resized, a crop (center or "
+        "random), or a resize (squash, letterbox, or shortest or longest with a crop)");
+}
+
 void check_crop_options(const SampleSpec& stored, const TransformOptions& options) {
   if (options.crop > CropKind::random_resized)
     refuse(fmt::format("crop is {}; it must be none (0), center, random or random_resized (3)",
@@ -41,11 +105,12 @@ void check_crop_options(const SampleSpec& stored, const TransformOptions& option
                       "random_resized, or leave them 0",
                       options.crop_height, options.crop_width));
   } else {
+    const bool exact = is_exact(stored, options);
     if (options.crop_height < 1 || options.crop_width < 1)
       refuse(fmt::format("crop_height is {} and crop_width {}; they must be at least 1 for a crop",
                          options.crop_height, options.crop_width));
     const bool resized = options.crop == CropKind::random_resized;
-    if (!resized && (options.crop_height > stored.height || options.crop_width > stored.width))
+    if (!exact && !resized && (options.crop_height > stored.height || options.crop_width > stored.width))
       refuse(
           fmt::format("the crop of {} x {} is larger than the stored samples of {} x {}: lower "
                       "crop_height or crop_width",
@@ -53,7 +118,7 @@ void check_crop_options(const SampleSpec& stored, const TransformOptions& option
     if (options.crop_height > kMaxResized || options.crop_width > kMaxResized)
       refuse(fmt::format("the crop of {} x {} exceeds {} x {} (crop_height x crop_width)",
                          options.crop_height, options.crop_width, kMaxResized, kMaxResized));
-    if (resized &&
+    if (!exact && resized &&
         (stored.height > kMaxShrink * options.crop_height || stored.width > kMaxShrink * options.crop_width))
       refuse(fmt::format(
           "random_resized to {} x {} would shrink the stored samples of {} x {} more than {} times; raise "
@@ -118,6 +183,7 @@ SampleSpec check_tensors(const SampleSpec& stored, const TransformOptions& optio
   if (options.flip_probability != 0) refuse(what + ": they cannot be flipped; leave flip_probability at 0");
   if (options.layout.value_or(Layout::tensor) != Layout::tensor)
     refuse(what + ": they have no layout; leave layout out");
+  if (options.resize != ResizeKind::none) refuse(what + ": they cannot be resized; leave resize out");
   if (options.normalization) refuse(what + ": they are not normalised; leave normalization out");
   if (!options.operations.empty()) refuse(what + ": they have no pixels; leave operations out");
   SampleSpec delivered = stored;
@@ -131,6 +197,33 @@ SampleSpec check_tensors(const SampleSpec& stored, const TransformOptions& optio
 
 }  // namespace
 
+namespace {
+
+// The largest sample of a data set must not need more taps than there are.
+void check_shrinking(const DatasetInfo& info, const TransformWork& work, const TransformOptions& options) {
+  if (!work.exact) return;
+  const SampleSpec& delivered = work.delivered;
+  const bool free = info.spec.is_free();
+  const LargestSample largest = free ? info.largest() : LargestSample{info.spec.height, info.spec.width};
+  // At least this large is what a box of the largest height or width is resized to.
+  const auto least = [&](std::uint32_t side) {
+    if (options.resize == ResizeKind::none)
+      return options.crop == CropKind::random_resized ? std::min(delivered.height, delivered.width) : side;
+    const std::uint32_t least_side = std::min(options.resize_height, options.resize_width);
+    // The other side of a long image may be rounded down to almost half.
+    const bool rounded = options.resize == ResizeKind::letterbox || options.resize == ResizeKind::longest;
+    return std::max(rounded ? least_side / 2 : least_side, 1U);
+  };
+  for (const std::uint32_t side : {largest.height, largest.width})
+    if (exact::most_taps(work.filter, side, least(side)) > exact::kMaxTaps)
+      refuse(
+          fmt::format("a side of {} pixels (the largest) would be shrunk to {}: one output would see more "
+                      "than {} pixels; deliver larger views, or convert with --longest",
+                      side, least(side), exact::kMaxTaps));
+}
+
+}  // namespace
+
 SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& options) {
   stored.check();
   if (stored.is_tensor()) return check_tensors(stored, options);
@@ -140,6 +233,11 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
   if (delivered.layout != Layout::nchw && delivered.layout != Layout::nhwc)
     refuse(fmt::format("layout is {}; it must be nchw (0) or nhwc (1)", static_cast<int>(delivered.layout)));
   check_crop_options(stored, options);
+  check_resize_options(stored, options);
+  if (options.resize != ResizeKind::none) {
+    delivered.height = options.resize_height;
+    delivered.width = options.resize_width;
+  }
   if (options.crop != CropKind::none) {
     delivered.height = options.crop_height;
     delivered.width = options.crop_width;
@@ -154,7 +252,8 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
 bool is_identity(const SampleSpec& stored, const TransformOptions& options) {
   const bool normalizes = is_float(stored.dtype) && options.normalization;
   return !normalizes && options.operations.empty() && options.flip_probability == 0 &&
-         options.crop != CropKind::random_resized && check_transform(stored, options) == stored;
+         options.crop != CropKind::random_resized && options.resize == ResizeKind::none &&
+         !stored.is_free() && check_transform(stored, options) == stored;
 }
 
 TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& given, std::uint32_t view) {
@@ -176,6 +275,12 @@ TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& gi
     if (has_it) asked.normalization.reset();
   }
   work.delivered = check_transform(work.stored, asked);
+  work.exact = is_exact(work.stored, options);
+  work.filter = options.filter;
+  if (work.exact)
+    for (std::size_t c = 0; c < work.fill.size() && !options.fill.empty(); ++c)
+      work.fill[c] = options.fill[std::min(c, options.fill.size() - 1)];
+  check_shrinking(info, work, options);
   work.normalize = !work.stored.is_tensor() && (is_float(work.stored.dtype) ? asked.normalization.has_value()
                                                                             : is_float(work.delivered.dtype));
   check_operations(pixels_to_augment(work), options.operations, view);
@@ -186,7 +291,7 @@ bool decodes_frames(const DatasetInfo& info) { return make_stored_form(info)->de
 
 bool is_identity(const DatasetInfo& info, const TransformOptions& options) {
   const TransformWork work = plan_transform(info, options);
-  return !decodes_frames(info) && work.delivered == info.spec && !work.normalize &&
+  return !decodes_frames(info) && !work.exact && work.delivered == info.spec && !work.normalize &&
          options.operations.empty() && options.flip_probability == 0 &&
          options.crop != CropKind::random_resized;
 }

@@ -257,7 +257,8 @@ class Direct final : public Transport {
     const std::uint64_t align = alignment_;
     const std::uint64_t begin = offset / align * align;
     const std::uint64_t size = round_up(offset + frame.size(), align) - begin;
-    const std::uint64_t pitch = memory_.pitch_bytes[item.part];
+    std::uint64_t pitch = memory_.pitch_bytes[item.part];
+    if (form.is_free()) pitch = round_up(item.size_bytes, memory_.unit_bytes) + memory_.unit_bytes;
     if (size > (read.plain ? pitch : kMaxDirectRead))
       throw Error(ErrorCode::unsupported,
                   fmt::format("{}: a direct read of {} bytes is too large; use transport staged",
@@ -347,7 +348,8 @@ class Direct final : public Transport {
     if (!read.plain) {
       const std::byte* const frame = reads.frames.get() + read.frame_begin + read.skew;
       try {
-        form.images(shard).codec().decode({frame, read.needed - read.skew}, sample);
+        const StoredImages& images = form.images(shard);
+        images.codec().decode({frame, read.needed - read.skew}, sample, images.spec_of(at.sample));
       } catch (const Error& error) {
         rethrow_for(shard, form.name_of(shard, at.sample), error);
       }

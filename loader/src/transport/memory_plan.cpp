@@ -23,6 +23,12 @@ constexpr std::uint64_t kPage = 4096;
 
 std::uint64_t slots_of(const LoaderOptions& options) { return std::uint64_t{options.prefetch} + 1; }
 
+// The device reads samples where they are mapped.
+bool reads_in_place(const DeviceInfo& device, const LoaderOptions& options, TransportKind link) {
+  return link == TransportKind::mapped && device.reads_host_memory &&
+         options.transport != TransportKind::resident;
+}
+
 }  // namespace
 
 std::uint64_t shard_bytes(const DatasetInfo& info) {
@@ -32,10 +38,9 @@ std::uint64_t shard_bytes(const DatasetInfo& info) {
 }
 
 std::uint64_t parts_bytes(std::span<const std::shared_ptr<const StoredForm>> forms,
-                          std::uint64_t batch_size) {
+                          const LoaderOptions& options) {
   std::uint64_t bytes = 0;
-  for (const auto& form : forms)
-    bytes = round_up(bytes, kPartAlign) + form->most_bytes_to_device() * batch_size;
+  for (const auto& form : forms) bytes = round_up(bytes, kPartAlign) + form->room_bytes(options);
   return bytes;
 }
 
@@ -53,10 +58,9 @@ SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const 
       memory.fields_offsets.push_back(round_up(memory.images_bytes, kColumnAlign));
       memory.images_bytes = memory.fields_offsets.back() + view.delivered.size_bytes() * batch;
     }
-  const bool in_place = link == TransportKind::mapped && device.reads_host_memory &&
-                        options.transport != TransportKind::resident;
+  const bool in_place = reads_in_place(device, options, link);
   const std::size_t first = delivers_stored(info, options) ? 1 : 0;
-  if (!in_place) memory.raw_bytes = parts_bytes(std::span(forms).subspan(first), batch);
+  if (!in_place) memory.raw_bytes = parts_bytes(std::span(forms).subspan(first), options);
   const auto add = [&](std::uint64_t bytes) {
     memory.columns_offsets.push_back(memory.columns_bytes);
     memory.columns_bytes += round_up(bytes, kColumnAlign);
@@ -73,9 +77,10 @@ ComputeMemory compute_memory(const DatasetInfo& info, const DeviceInfo& device,
                              const LoaderOptions& options) {
   const auto form = make_stored_form(info);
   ComputeMemory memory;
-  memory.decoded_bytes =
-      options.batch_size * (decodes_once(info, options) ? form->transform_input().size_bytes()
-                                                        : form->scratch_bytes(options.transform, device));
+  bool decodes = decodes_once(info, options);
+  for (std::size_t view = 0; view < view_count(options); ++view)
+    decodes = decodes || form->needs_scratch(view_options(options, view), device);
+  if (decodes) memory.decoded_bytes = form->decoded_room_bytes(options);
   memory.field_bytes = field_memory(info, options).size_bytes();
   if (device.kind == DeviceKind::host) return memory;
   const std::vector<TransformWork> works = plan_views(info, options);
@@ -91,10 +96,23 @@ ComputeMemory compute_memory(const DatasetInfo& info, const DeviceInfo& device,
   return memory;
 }
 
+LateMemory late_memory(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
+                       TransportKind link) {
+  const auto form = make_stored_form(info);
+  if (!form->is_free() || reads_in_place(device, options, link)) return {};
+  const std::uint64_t all = form->most_bytes_to_device() * options.batch_size;
+  const std::uint64_t decoded = round_up(form->most_decoded(), TransformWork::kUnpackedAlign);
+  const bool fits =
+      form->room_bytes(options) >= all &&
+      (!form->decoded_by_device() || form->decoded_room_bytes(options) >= decoded * options.batch_size);
+  if (fits) return {};
+  return {round_up(form->most_bytes_to_device(), kPartAlign), options.mix.enabled() ? 2U : 1U};
+}
+
 StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& options,
                              std::uint64_t cache_bytes) {
   StagingMemory memory;
-  memory.batch_bytes = parts_bytes(stored_forms(info, options), options.batch_size);
+  memory.batch_bytes = parts_bytes(stored_forms(info, options), options);
   memory.plan = staging_plan(memory.batch_bytes, options.prefetch, cache_bytes);
   if (memory.size_bytes() > options.memory.pinned_bytes)
     throw Error(ErrorCode::resource,
@@ -123,8 +141,8 @@ DirectMemory direct_memory(const DatasetInfo& info, const LoaderOptions& options
     if (pitch > kMaxDirectRead)
       throw Error(ErrorCode::unsupported,
                   fmt::format("a sample of {} bytes is more than a direct read takes", most));
-    memory.pitch_bytes.push_back(pitch);
-    rows += pitch * batch;
+    memory.pitch_bytes.push_back(form->is_free() ? 0 : pitch);
+    rows += form->is_free() ? form->room_bytes(options) + 2 * unit * batch : pitch * batch;
   }
   const std::uint64_t all = rows * slots_of(options);
   if (all > options.memory.pinned_bytes)

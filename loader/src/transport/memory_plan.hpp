@@ -23,7 +23,18 @@ std::uint64_t shard_bytes(const DatasetInfo& info);
 // in staging memory and on the device.
 inline constexpr std::uint64_t kPartAlign = 256;
 // The bytes of a batch's samples of these fields, one field after the other, before they are delivered.
-std::uint64_t parts_bytes(std::span<const std::shared_ptr<const StoredForm>> forms, std::uint64_t batch_size);
+std::uint64_t parts_bytes(std::span<const std::shared_ptr<const StoredForm>> forms,
+                          const LoaderOptions& options);
+
+// The samples of a batch for which there is no room in its blocks (StoredForm::room_bytes()): they are made
+// after the others, one by one (two, if samples are mixed).
+struct LateMemory {
+  std::uint64_t sample_bytes = 0;  // pinned, and on the device; 0: there is always room
+  std::uint64_t samples = 1;
+  std::uint64_t size_bytes() const noexcept { return sample_bytes * samples; }
+};
+LateMemory late_memory(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
+                       TransportKind link);
 
 // What each slot of the ring has, whatever the transport.
 struct SlotMemory {
@@ -65,7 +76,8 @@ StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& optio
 // The pinned memory of transport direct, in each slot.
 struct DirectMemory {
   std::uint64_t unit_bytes = 0;  // memory and reads of compressed frames are multiples of it
-  // By part (FetchItem::part). From row to row: a sample, or the aligned range around it.
+  // By part (FetchItem::part). From row to row: a sample, or the aligned range around it. 0: samples are of
+  // any size, and so are the rows.
   std::vector<std::uint64_t> pitch_bytes;
   std::uint64_t slot_bytes = 0;
 };

@@ -1,7 +1,7 @@
 // Where the parts of a stored sample are in a view: what moves masks,
 // boxes and keypoints as the pixels were moved.
 //
-//   stored sample ─▶ box cut out ─▶ resized ─▶ flipped ─▶ steps, one after the other ─▶ view
+//   stored sample ─▶ box cut out ─▶ resized, placed ─▶ flipped ─▶ steps, one after the other ─▶ view
 //
 // Coordinates are continuous: column c covers [c, c + 1) and its centre is c + 0.5, as in boxes of
 // torchvision. A resize from w to v columns is x * v / w, a flip is v - x. Points are (x, y, 1), x to the
@@ -38,7 +38,7 @@ struct Geometry {
 };
 
 // The geometry of one sample. `work`: plan_transform() of the view. The other arguments are those of
-// draw_crop() and draw_program(); `view` counts from 0.
+// draw_crop() and draw_program(); `view` counts from 0. work.stored: of this sample, if its size is its own.
 Geometry draw_geometry(const TransformWork& work, const TransformOptions& options, std::uint64_t seed,
                        std::uint64_t epoch, std::uint64_t draw, std::uint32_t view);
 

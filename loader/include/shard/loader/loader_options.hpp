@@ -77,6 +77,11 @@ struct MemoryOptions {
   std::uint64_t resident_bytes = 0;
   // direct: bytes of reads in flight.
   std::uint64_t readahead_bytes = std::uint64_t{256} << 20U;
+  // Samples of any size: the bytes of a batch's samples, decoded, that are on the device and in staging
+  // memory at a time. What a batch has beyond them is made afterwards, sample by sample, which is slower.
+  // 0: half as much again as batches have on average, as far as it fits into pinned_bytes. At least the
+  // largest sample.
+  std::uint64_t batch_bytes = 0;
 
   template <class Self, class Visit>
   static void members(Self& of, Visit& visit) {
@@ -84,6 +89,7 @@ struct MemoryOptions {
     visit("pinned_bytes", of.pinned_bytes, Limits{});
     visit("resident_bytes", of.resident_bytes, Limits{});
     visit("readahead_bytes", of.readahead_bytes, Limits{});
+    visit("batch_bytes", of.batch_bytes, Limits{});
   }
 };
 

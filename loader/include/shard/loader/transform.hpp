@@ -58,9 +58,42 @@ constexpr std::array<std::string_view, 4> words_of(CropKind) {
   return {"none", "center", "random", "random_resized"};
 }
 
+// What is made of a whole sample before a crop, whatever its size. Aspect ratios are kept, but by squash.
+enum class ResizeKind : std::uint8_t {
+  none,
+  // torchvision's Resize(N): the short side becomes resize_height, the long one int(N * long / short).
+  shortest,
+  // The long side becomes resize_height, the short one int(N * short / long), at least 1.
+  longest,
+  // torchvision's Resize((h, w)).
+  squash,
+  // The largest size that fits into resize_height x resize_width: both sides times the smaller of the two
+  // ratios, rounded half to even, at least 1. It lies in the middle (an odd pixel is right or below), and the
+  // rest has the value `fill`.
+  letterbox,
+};
+constexpr std::array<std::string_view, 5> words_of(ResizeKind) {
+  return {"none", "shortest", "longest", "squash", "letterbox"};
+}
+
+// Pillow's filters, antialiased when shrinking, bit for bit (loader/src/transform/exact_filter.hpp).
+enum class ResizeFilter : std::uint8_t { bilinear, bicubic, box };
+constexpr std::array<std::string_view, 3> words_of(ResizeFilter) { return {"bilinear", "bicubic", "box"}; }
+
 struct TransformOptions {
+  // First. Then the crop is cut out of what it makes; random_resized needs none.
+  ResizeKind resize = ResizeKind::none;
+  // Rows and columns; shortest and longest: the same number twice.
+  std::uint32_t resize_height = 0;
+  std::uint32_t resize_width = 0;
+  // Of all resizes of samples of any size, and of `resize`. Samples of one size: random_resized has bilinear.
+  ResizeFilter filter = ResizeFilter::bilinear;
+  // The bytes that letterbox, and a crop larger than its sample, puts around pixels: none (zeros), one, or
+  // one for each channel.
+  std::vector<std::uint8_t> fill;
+
   CropKind crop = CropKind::none;
-  // Delivered rows and columns. 0: as stored.
+  // Delivered rows and columns. 0: as stored, or as `resize` makes them.
   std::uint32_t crop_height = 0;
   std::uint32_t crop_width = 0;
   // random_resized: bounds of the share of the area, and of width / height.
@@ -89,7 +122,21 @@ struct SampleCrop {
   std::uint32_t width = 0;
   std::uint32_t height = 0;
   bool flip = false;
+  // What the box is resized to. Both 0: the delivered rows and columns.
+  std::uint32_t resized_height = 0;
+  std::uint32_t resized_width = 0;
+  // The row and column of the view where the resized box begins. Parts outside of the view are cut off, and
+  // what it does not cover has the value `fill`. The flip comes after that.
+  std::int32_t row = 0;
+  std::int32_t column = 0;
   bool operator==(const SampleCrop&) const = default;
+};
+
+// Rows and columns of one stored sample.
+struct SampleSize {
+  std::uint32_t height = 0;
+  std::uint32_t width = 0;
+  bool operator==(const SampleSize&) const = default;
 };
 
 // The crop of one sample in one epoch. Pure. `draw`: the sample's index, or what BatchIndices::draws says.
@@ -116,6 +163,13 @@ struct TransformWork {
   // Readable by the device.
   std::span<const std::byte* const> sources;
   std::span<const SampleCrop> crops;
+  // Of each source, if stored.is_free(); else empty.
+  std::span<const SampleSize> sizes{};
+  // Boxes are resized by exactly Pillow's arithmetic, with this filter, and placed (SampleCrop::row). Always
+  // so for samples of any size. Stored u8 of up to four channels.
+  bool exact = false;
+  ResizeFilter filter = ResizeFilter::bilinear;
+  std::array<std::uint8_t, 4> fill{};
   // Device memory.
   std::byte* target = nullptr;
 
@@ -126,7 +180,8 @@ struct TransformWork {
   // source i is not a valid frame; row i is then undefined. This may be known only when the work is done.
   std::uint32_t* broken = nullptr;
   // Codec packed on a GPU, if boxes are resized: device memory for sources.size() stored samples, used only
-  // during the work.
+  // during the work. Samples of any size: each begins at the next multiple of kUnpackedAlign.
+  static constexpr std::uint64_t kUnpackedAlign = 16;
   std::byte* unpacked = nullptr;
 
   // Programs (augment.hpp), for stored u8: that of sample i is instructions[begins[i]] to

@@ -105,6 +105,12 @@ class Batch(tuple[Any, Any]):
         return self._moved["ids"] if self._moved is not None else self._framework.labels(core.ids)  # type: ignore[union-attr]
 
     @property
+    def sizes(self) -> Any:
+        """column("sizes") of samples of any size: the rows and columns that each has in the data set, int64
+        [sample, 2]."""
+        return self.column("sizes")
+
+    @property
     def mask(self) -> Any:
         """True for real samples, False for the padding of tail="pad": bool [sample],
         an array like the labels, on the same device; a copy."""

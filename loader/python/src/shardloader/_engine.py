@@ -92,6 +92,8 @@ class Engine:
         self._columns, self._texts = delivered_names(data, options.get("flat") or ())
         if options.get("mix"):
             self._columns = (*self._columns, "labels_b", "share")
+        if 0 in data.shape:
+            self._columns = (*self._columns, "sizes")
         if options.get("correspondence"):
             self._columns = (*self._columns, "correspondence")
         self._ordinal, self._options, self._framework = ordinal, options, framework

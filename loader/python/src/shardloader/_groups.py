@@ -19,12 +19,15 @@ class MemoryOptions:
         samples are staged until all shards are registered.
     resident_bytes: transport "resident": of device memory for samples.
     readahead_bytes: transport "direct": of reads in flight.
+    batch_bytes: samples of any size: those of a batch that are on the device at a time, decoded. What a batch
+        has beyond them is made afterwards, one by one. Default: half as much again as an average batch.
     """
 
     registered_bytes: int | None = None
     pinned_bytes: int | None = None
     resident_bytes: int | None = None
     readahead_bytes: int | None = None
+    batch_bytes: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)

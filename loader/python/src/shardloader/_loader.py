@@ -138,6 +138,13 @@ class Loader:
     Transform, in one pass on the device. Sizes are N or (height, width).
     center_crop, random_crop, random_resized_crop: at most one of them, as in torchvision. scale (default:
         0.08 to 1) and ratio (3/4 to 4/3) belong to the last.
+    shortest, longest, squash, letterbox: at most one of them: the whole sample is resized first. shortest=256:
+        the short side becomes 256, as torchvision's Resize(256); longest: the long side; both need
+        center_crop or random_crop. squash=(h, w): to this size. letterbox=(h, w): as large as fits, in the
+        middle.
+    filter: "bilinear" (the default), "bicubic" or "box": Pillow's, bit for bit. Of samples of any size, and of
+        the four above. fill: a byte, or one for each channel, where letterbox or a crop has no pixels (0).
+        Samples of any size (docs/sizes.md) need one of these, and column("sizes") says how large each is.
     flip: True (half of the samples), or a probability. Default: never.
     augment: an Augment: operations on the pixels, such as color jitter or RandAugment. Crop, flip, dtype,
         layout, mean and std are given here or there, not both.
@@ -177,7 +184,8 @@ class Loader:
     threads: for copies, decompression and the host's transforms.
         0: the number of CPUs, at most 8 (16 threads for requests to a server).
     verify: when samples are compared with their checksums: "never", "first_epoch" or "always".
-    memory: MemoryOptions(registered_bytes, pinned_bytes, resident_bytes, readahead_bytes): bounds of memory.
+    memory: MemoryOptions(registered_bytes, pinned_bytes, resident_bytes, readahead_bytes, batch_bytes): bounds
+        of memory.
     remote: RemoteOptions(cache, cache_bytes, transit, transit_bytes): what is kept on this machine of a data
         set on a server (docs/remote.md).
 

@@ -60,6 +60,16 @@ def _crop(choices: dict[str, Size | None]) -> dict[str, Any]:
     return {"crop": "none"}
 
 
+def _resize(choices: dict[str, Size | None]) -> dict[str, Any]:
+    given = {name: size for name, size in choices.items() if size is not None}
+    if len(given) > 1:
+        raise InvalidArgumentError(f"{' and '.join(given)} exclude each other")
+    for name, size in given.items():
+        height, width = _check.size(name, size)
+        return {"resize": name, "resize_height": height, "resize_width": width}
+    return {"resize": "none"}
+
+
 def mean_and_std(data: Dataset, mean: Any, std: Any) -> tuple[Any, Any]:
     """The one that is not given: as recorded, if they are as many.
     Both None: the library takes those of the data set."""
@@ -89,8 +99,11 @@ def _each(value: Any, data: Dataset) -> Any:
 
 
 _CROPS = ("center_crop", "random_crop", "random_resized_crop")
+_RESIZES = ("shortest", "longest", "squash", "letterbox")
+# What an Augment says of these replaces all that the Loader says of them.
+_PLACES = (*_CROPS, *_RESIZES)
 # Further options of a Loader that an Augment can have too.
-_SHARED = ("scale", "ratio", "flip", "dtype", "layout", "mean", "std")
+_SHARED = ("scale", "ratio", "filter", "fill", "flip", "dtype", "layout", "mean", "std")
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -111,10 +124,10 @@ def check_given_once(own: dict[str, Any], augment: Augment | None, views: Sequen
     if not every:
         return
     of_all = "each of its views" if views else "its augment"
-    for name in (name for name in _CROPS if own[name] is not None):
-        if all(of.keys() & set(_CROPS) for of in every):
+    for name in (name for name in _PLACES if own[name] is not None):
+        if all(of.keys() & set(_PLACES) for of in every):
             raise InvalidArgumentError(
-                f"{name} is given to the Loader, but {of_all} has a crop of its own: give it once"
+                f"{name} is given to the Loader, but {of_all} has a crop or resize of its own: give it once"
             )
     for name in _SHARED:
         if own[name] is not None and all(
@@ -135,8 +148,8 @@ def _view(own: dict[str, Any], augment: Augment | None, number: int) -> dict[str
     """The options of one view: those of its Augment, and for what that does not say those of the Loader."""
     geometry = {} if augment is None else augment.geometry
     of = {**own, **geometry}
-    if any(name in geometry for name in _CROPS):
-        of.update({name: geometry.get(name) for name in _CROPS})
+    if any(name in geometry for name in _PLACES):
+        of.update({name: geometry.get(name) for name in _PLACES})
     of_itself = own if augment is None else geometry
     if of["random_resized_crop"] is None:
         for name in ("scale", "ratio"):
@@ -153,6 +166,9 @@ def _view(own: dict[str, Any], augment: Augment | None, number: int) -> dict[str
     return {
         "view": number,
         **_crop({name: of[name] for name in _CROPS}),
+        **_resize({name: of[name] for name in _RESIZES}),
+        "filter": "bilinear" if of["filter"] is None else of["filter"],
+        "fill": [] if of["fill"] is None else list(of["fill"]),
         "scale": (0.08, 1.0) if of["scale"] is None else _check.numbers("scale", of["scale"], 2),
         "ratio": (3 / 4, 4 / 3) if of["ratio"] is None else _check.numbers("ratio", of["ratio"], 2),
         "flip": (0.5 if flip else 0.0) if flip is None or isinstance(flip, bool) else flip,

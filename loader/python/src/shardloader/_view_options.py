@@ -15,9 +15,24 @@ def _checked_size(name: str, value: Any) -> Any:
     return value
 
 
+def _checked_side(name: str, value: Any) -> int:
+    return _check.whole(name, value, 1, 8192)
+
+
+def _checked_fill(name: str, value: Any) -> list[int]:
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return [_check.whole(name, one, 0, 255) for one in values]
+
+
 class ViewOptions(TypedDict, total=False):
     """None: not said here."""
 
+    shortest: Annotated[int | None, _checked_side]
+    longest: Annotated[int | None, _checked_side]
+    squash: Annotated[Size | None, _checked_size]
+    letterbox: Annotated[Size | None, _checked_size]
+    filter: Annotated[str | None, as_it_is]
+    fill: Annotated[Any, _checked_fill]
     center_crop: Annotated[Size | None, _checked_size]
     random_crop: Annotated[Size | None, _checked_size]
     random_resized_crop: Annotated[Size | None, _checked_size]

@@ -33,6 +33,8 @@ struct Passes {
     to_pixels.pairs = {};
     to_pixels.target = work.augment_scratch;
     to_sample = to_pixels;
+    to_sample.sizes = {};
+    to_sample.exact = false;
     to_pixels.target_is_read_soon = true;
     to_sample.stored = to_pixels.delivered;
     to_sample.delivered = work.delivered;

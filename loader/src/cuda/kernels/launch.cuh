@@ -35,6 +35,19 @@ struct SampleRecord {
 };
 static_assert(sizeof(SampleRecord) == 32);
 
+// What it must know besides of a sample of any size, or of one that is resized exactly.
+struct SampleGeometry {
+  std::uint32_t stored_height;
+  std::uint32_t stored_width;
+  std::uint32_t resized_height;
+  std::uint32_t resized_width;
+  std::int32_t row;  // of the view, where the resized box begins
+  std::int32_t column;
+  std::uint32_t many_taps;  // sees_many()
+  std::uint32_t unused;
+};
+static_assert(sizeof(SampleGeometry) == 32);
+
 using Tables = std::array<ValueTable::Channel, 4>;
 static_assert(sizeof(Tables) == 4096);
 
@@ -60,6 +73,7 @@ struct Axes {
 struct Launch {
   const std::uint32_t* tables;  // [channel][byte]
   const SampleRecord* records;
+  const SampleGeometry* geometry;  // one for each record; null if the work is not exact
   std::uint32_t samples;
   std::uint32_t channels;
   Axes in;
@@ -162,7 +176,13 @@ void launch_resize(const TransformWork& work, const Launch& launch, cudaStream_t
 // Stored floats and wide samples (check_work.hpp) whose values are computed.
 // `resized`: some boxes do not have the delivered size.
 void launch_floats(const TransformWork& work, const Launch& launch, bool resized, cudaStream_t stream);
-// Frames of codec packed: boxes of the delivered size, or (whole) of any size.
+// Exact works: boxes of any size, of samples of any size.
+void launch_exact(const TransformWork& work, const Launch& launch, cudaStream_t stream);
+// Whether outputs of this box see so many pixels that they are made by a launch of their own.
+bool sees_many(const TransformWork& work, const SampleCrop& crop);
+// Frames of codec packed: boxes of the delivered size, or (whole) of any size. If the launch has a geometry,
+// frames have the sizes that it says, and record `samples + i` has as its source the place where sample i is
+// unpacked to.
 void launch_unpack(const Launch& launch, const Unpacking& unpacking, cudaStream_t stream);
 
 }  // namespace shard::gpu

@@ -18,6 +18,7 @@ namespace {
 
 using gpu::Axes;
 using gpu::Launch;
+using gpu::SampleGeometry;
 using gpu::SampleRecord;
 using gpu::Tables;
 using gpu::Values;
@@ -89,12 +90,39 @@ std::size_t normalization_bytes(const TransformWork& work) noexcept {
   return work.stored.channels > 4 ? (2 * sizeof(float) * work.stored.channels + 15) / 16 * 16 : 0;
 }
 
+// Of each sample.
+std::size_t geometry_bytes(const TransformWork& work) noexcept {
+  return work.exact ? sizeof(SampleGeometry) : 0;
+}
+
+SampleGeometry geometry_of(const TransformWork& work, std::size_t row) {
+  const SampleCrop& crop = work.crops[row];
+  const SampleSize size = stored_size(work, row);
+  SampleGeometry geometry{};
+  geometry.stored_height = size.height;
+  geometry.stored_width = size.width;
+  geometry.resized_height = resized_height(work, crop);
+  geometry.resized_width = resized_width(work, crop);
+  geometry.row = crop.row;
+  geometry.column = crop.column;
+  geometry.many_taps = gpu::sees_many(work, crop) ? 1 : 0;
+  return geometry;
+}
+
+// The widest of the samples.
+std::uint32_t most_strips(const TransformWork& work) {
+  std::uint32_t width = 1;
+  for (std::size_t i = 0; i < work.sources.size(); ++i) width = std::max(width, stored_size(work, i).width);
+  return static_cast<std::uint32_t>(packed::Shape{work.stored.channels, 1, width}.strips());
+}
+
 }  // namespace
 
 std::size_t transform_scratch_bytes(const TransformWork& work) noexcept {
   if (!work.begins.empty()) return augmented_scratch_bytes(work);
   const std::size_t passes = work.frame_bytes.empty() ? 1 : 2;
-  return sizeof(Tables) + passes * work.sources.size() * sizeof(SampleRecord) + normalization_bytes(work);
+  return sizeof(Tables) + work.sources.size() * (passes * sizeof(SampleRecord) + geometry_bytes(work)) +
+         normalization_bytes(work);
 }
 
 bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* device, cudaStream_t stream,
@@ -110,7 +138,7 @@ bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
     return with.tables_there;
   }
   const bool packed = !work.frame_bytes.empty();
-  bool resized = false;
+  bool resized = work.exact;
   auto* const records = reinterpret_cast<SampleRecord*>(pinned + sizeof(Tables));
   for (std::size_t i = 0; i < samples; ++i) {
     check_crop(work, i);
@@ -129,10 +157,13 @@ bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
   if (packed && resized) {
     if (work.unpacked == nullptr)
       throw Error(ErrorCode::invalid_argument, "transform: there is no room to unpack samples to be resized");
+    auto* place = reinterpret_cast<const std::uint8_t*>(work.unpacked);
     for (std::size_t i = 0; i < samples; ++i) {
       records[samples + i] = records[i];
-      records[samples + i].source =
-          reinterpret_cast<const std::uint8_t*>(work.unpacked) + i * work.stored.size_bytes();
+      records[samples + i].source = place;
+      place += work.sizes.empty()
+                   ? work.stored.size_bytes()
+                   : unpacked_room(work.stored.sized(work.sizes[i].height, work.sizes[i].width));
     }
     uploaded = 2 * samples;
   }
@@ -144,6 +175,12 @@ bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
   if (tables) std::memcpy(pinned, map->bits.data(), sizeof(Tables));
   const std::size_t begin = tables ? 0 : sizeof(Tables);
   std::size_t end = sizeof(Tables) + uploaded * sizeof(SampleRecord);
+  const std::size_t geometry_at = end;
+  if (work.exact) {
+    auto* const geometry = reinterpret_cast<SampleGeometry*>(pinned + end);
+    for (std::size_t i = 0; i < samples; ++i) geometry[i] = geometry_of(work, i);
+    end += samples * sizeof(SampleGeometry);
+  }
   const std::size_t normalization_at = end;
   if (const std::size_t bytes = normalization_bytes(work); bytes != 0) {
     auto* const numbers = reinterpret_cast<float*>(pinned + end);
@@ -156,11 +193,14 @@ bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
   launch_upload({device + begin, pinned + begin, end - begin}, stream, with.upload);
   Launch launch = make_launch(work, map, device);
   launch.normalization = reinterpret_cast<const float*>(device + normalization_at);
-  const gpu::Unpacking unpacking = make_unpacking(work, resized);
+  if (work.exact) launch.geometry = reinterpret_cast<const SampleGeometry*>(device + geometry_at);
+  gpu::Unpacking unpacking = make_unpacking(work, resized);
+  if (!work.sizes.empty()) unpacking.strips = most_strips(work);
   if (packed && resized) {
     TransformWork unpacked = work;
     unpacked.stored.layout = Layout::nhwc;
     Launch first = launch;
+    if (work.sizes.empty()) first.geometry = nullptr;  // all have one size
     first.values = Values::same;
     first.out = axes_of(unpacked.stored);
     first.planar_out = false;
@@ -169,9 +209,14 @@ bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
     gpu::check_launch("unpacking");
     launch.records += samples;
     launch.in = first.out;
-    gpu::launch_resize(unpacked, launch, stream);
+    if (work.exact)
+      gpu::launch_exact(unpacked, launch, stream);
+    else
+      gpu::launch_resize(unpacked, launch, stream);
   } else if (packed) {
     gpu::launch_unpack(launch, unpacking, stream);
+  } else if (work.exact) {
+    gpu::launch_exact(work, launch, stream);
   } else if (!of_bytes && (resized || converts_floats(work))) {
     gpu::launch_floats(work, launch, resized, stream);
   } else if (resized) {

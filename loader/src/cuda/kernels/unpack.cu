@@ -387,9 +387,64 @@ __device__ void read_rows(const SampleRecord& record, const Unpacking& frames, s
   });
 }
 
+// One strip of one sample, by a warp.
 template <std::uint32_t kChannels>
+__device__ void unpack_strip(const Launch& launch, const Unpacking& frames, const std::uint32_t* tables,
+                             std::uint32_t sample, std::uint32_t index, std::uint32_t* ring) {
+  const std::uint32_t lane = threadIdx.x % kWarp;
+  const SampleRecord record = launch.records[sample];
+  Strip strip;
+  bool stored = false;
+  bool right = find_strip<kChannels>(record, frames, index, stored, strip);
+  if (right) {
+    const std::uint32_t x = index * kColumns + lane;
+    const bool needed = index * kColumns < record.left + record.width && (index + 1) * kColumns > record.left;
+    const Column<kChannels> column(launch, tables, frames.whole, record, sample, x);
+    if (stored) {
+      if (needed) read_rows<kChannels>(record, frames, x, column);
+    } else {
+      const std::uint32_t bottom = needed ? record.top + record.height : 0;
+      std::uint32_t widths = needed ? unpack_rows<kChannels>(strip, frames, bottom, column, ring) : 0;
+      std::uint32_t rest = 0;
+      const std::uint32_t summed = (bottom + kChunkRows - 1) / kChunkRows * kChunkPairs;
+      for (std::uint32_t pair = summed + lane; pair < frames.pairs; pair += kWarp)
+        rest += pair_codes<kChannels>(strip, pair).widths();
+      widths += sum_of_warp(rest);
+      right = strip.units == units_of(bits_begin(frames) + 2 * widths);
+    }
+  }
+  if (!right && lane == 0) frames.broken[sample] = 1;
+}
+
+// Of a sample of any size, as packed::Shape has it.
+__device__ Unpacking frame_of(const Unpacking& all, const SampleGeometry& geometry, std::uint32_t channels) {
+  Unpacking frame = all;
+  frame.height = geometry.stored_height;
+  frame.width = geometry.stored_width;
+  frame.pairs = (frame.height + 1) / 2;
+  frame.strips = (frame.width + kColumns - 1) / kColumns;
+  frame.code_bytes = 2 * channels * frame.pairs;
+  frame.first_unit = units_of(packed::kHeaderBytes + 4 * frame.strips);
+  const std::uint64_t pixels = std::uint64_t{channels} * frame.height * frame.width;
+  frame.stored_units = (packed::kStoredBegin + pixels + packed::kAlignment - 1) / packed::kAlignment;
+  return frame;
+}
+// Where it is unpacked to: interleaved pixels.
+__device__ Launch launch_of(const Launch& all, const Unpacking& frame, std::uint32_t sample) {
+  Launch launch = all;
+  launch.target =
+      reinterpret_cast<std::byte*>(const_cast<std::uint8_t*>(all.records[all.samples + sample].source));
+  launch.out.sample = 0;
+  launch.out.pixel = all.channels;
+  launch.out.row = std::uint64_t{frame.width} * all.channels;
+  launch.out.plane = 1;
+  return launch;
+}
+
+// kFree: launch.geometry says how large each sample is, and `all` has the strips of the widest.
+template <std::uint32_t kChannels, bool kFree>
 __global__ void __launch_bounds__(kWarps* kWarp)
-    unpack_strips(const __grid_constant__ Launch launch, const __grid_constant__ Unpacking frames) {
+    unpack_strips(const __grid_constant__ Launch launch, const __grid_constant__ Unpacking all) {
   __shared__ std::uint32_t tables[kChannels * 256];
   __shared__ __align__(16) std::uint32_t rings[kWarps][kRingRows * kColumns];
   if (launch.values == Values::table16 || launch.values == Values::table32) {
@@ -398,37 +453,38 @@ __global__ void __launch_bounds__(kWarps* kWarp)
     __syncthreads();
   }
   const std::uint32_t warp = threadIdx.x / kWarp;
-  const std::uint32_t lane = threadIdx.x % kWarp;
-  const std::uint32_t strips = frames.strips;
-  const std::uint64_t all = std::uint64_t{launch.samples} * strips;
-  for (std::uint64_t i = std::uint64_t{blockIdx.x} * kWarps + warp; i < all;
+  const std::uint32_t strips = all.strips;
+  const std::uint64_t tasks = std::uint64_t{launch.samples} * strips;
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * kWarps + warp; i < tasks;
        i += std::uint64_t{gridDim.x} * kWarps) {
     const auto sample = static_cast<std::uint32_t>(i / strips);
     const auto index = static_cast<std::uint32_t>(i - std::uint64_t{sample} * strips);
-    const SampleRecord record = launch.records[sample];
-    Strip strip;
-    bool stored = false;
-    bool right = find_strip<kChannels>(record, frames, index, stored, strip);
-    if (right) {
-      const std::uint32_t x = index * kColumns + lane;
-      const bool needed =
-          index * kColumns < record.left + record.width && (index + 1) * kColumns > record.left;
-      const Column<kChannels> column(launch, tables, frames.whole, record, sample, x);
-      if (stored) {
-        if (needed) read_rows<kChannels>(record, frames, x, column);
-      } else {
-        const std::uint32_t bottom = needed ? record.top + record.height : 0;
-        std::uint32_t widths =
-            needed ? unpack_rows<kChannels>(strip, frames, bottom, column, rings[warp]) : 0;
-        std::uint32_t rest = 0;
-        const std::uint32_t summed = (bottom + kChunkRows - 1) / kChunkRows * kChunkPairs;
-        for (std::uint32_t pair = summed + lane; pair < frames.pairs; pair += kWarp)
-          rest += pair_codes<kChannels>(strip, pair).widths();
-        widths += sum_of_warp(rest);
-        right = strip.units == units_of(bits_begin(frames) + 2 * widths);
-      }
+    if constexpr (kFree) {
+      const Unpacking frames = frame_of(all, launch.geometry[sample], kChannels);
+      if (index >= frames.strips) continue;
+      const Launch own = launch_of(launch, frames, sample);
+      unpack_strip<kChannels>(own, frames, tables, sample, index, rings[warp]);
+    } else {
+      unpack_strip<kChannels>(launch, all, tables, sample, index, rings[warp]);
     }
-    if (!right && lane == 0) frames.broken[sample] = 1;
+  }
+}
+
+template <bool kFree>
+void launch_strips(const Launch& launch, const Unpacking& frames, unsigned blocks, cudaStream_t stream) {
+  switch (launch.channels) {
+    case 1:
+      unpack_strips<1, kFree><<<blocks, kWarps * kWarp, 0, stream>>>(launch, frames);
+      break;
+    case 2:
+      unpack_strips<2, kFree><<<blocks, kWarps * kWarp, 0, stream>>>(launch, frames);
+      break;
+    case 3:
+      unpack_strips<3, kFree><<<blocks, kWarps * kWarp, 0, stream>>>(launch, frames);
+      break;
+    default:
+      unpack_strips<4, kFree><<<blocks, kWarps * kWarp, 0, stream>>>(launch, frames);
+      break;
   }
 }
 
@@ -438,20 +494,10 @@ void launch_unpack(const Launch& launch, const Unpacking& frames, cudaStream_t s
   const std::uint64_t warps = std::uint64_t{launch.samples} * frames.strips;
   const auto blocks =
       static_cast<unsigned>(std::min<std::uint64_t>((warps + kWarps - 1) / kWarps, 1U << 20U));
-  switch (launch.channels) {
-    case 1:
-      unpack_strips<1><<<blocks, kWarps * kWarp, 0, stream>>>(launch, frames);
-      break;
-    case 2:
-      unpack_strips<2><<<blocks, kWarps * kWarp, 0, stream>>>(launch, frames);
-      break;
-    case 3:
-      unpack_strips<3><<<blocks, kWarps * kWarp, 0, stream>>>(launch, frames);
-      break;
-    default:
-      unpack_strips<4><<<blocks, kWarps * kWarp, 0, stream>>>(launch, frames);
-      break;
-  }
+  if (launch.geometry != nullptr)
+    launch_strips<true>(launch, frames, blocks, stream);
+  else
+    launch_strips<false>(launch, frames, blocks, stream);
 }
 
 }  // namespace shard::gpu

@@ -40,6 +40,8 @@ void augment_rows(const TransformWork& work, std::size_t first, std::size_t last
   to_pixels.pairs = {};
   to_pixels.target_is_read_soon = true;
   TransformWork to_sample = to_pixels;
+  to_sample.sizes = {};
+  to_sample.exact = false;
   to_sample.stored = to_pixels.delivered;
   to_sample.delivered = work.delivered;
   to_sample.normalize = work.normalize;
@@ -54,6 +56,7 @@ void augment_rows(const TransformWork& work, std::size_t first, std::size_t last
     const auto program = work.instructions.subspan(work.begins[row], work.begins[row + 1] - work.begins[row]);
     to_pixels.sources = work.sources.subspan(row, 1);
     to_pixels.crops = work.crops.subspan(row, 1);
+    if (!work.sizes.empty()) to_pixels.sizes = work.sizes.subspan(row, 1);
     to_pixels.target = reinterpret_cast<std::byte*>(interpreter.input(to_pixels.delivered));
     if (!work.frame_bytes.empty()) {
       to_pixels.frame_bytes = work.frame_bytes.subspan(row, 1);

@@ -43,7 +43,7 @@ TEST_F(StoredFormTest, SamplesWithoutCodecGoAsTheyAre) {
   EXPECT_FALSE(form_->decoded_by_device());
   EXPECT_EQ(form_->transform_input(), data_->info().spec);
   EXPECT_EQ(form_->locate(*data_, {0, 1}).mapped, nullptr) << "found by the threads that copy it";
-  EXPECT_EQ(form_->checksum(data_->shard(0), data_->shard(0).images().frame(1)),
+  EXPECT_EQ(form_->checksum(data_->shard(0), 1, data_->shard(0).images().frame(1)),
             data_->shard(0).images().checksum(1));
 }
 
@@ -69,7 +69,7 @@ TEST_F(StoredFormTest, PackedFramesGoToTheDeviceAsBytes) {
   EXPECT_EQ(sample.mapped, frame.data());
   EXPECT_EQ(sample.size_bytes, frame.size());
   EXPECT_LE(sample.size_bytes, form_->most_bytes_to_device());
-  EXPECT_EQ(form_->checksum(data_->shard(0), frame), data_->shard(0).images().checksum(1));
+  EXPECT_EQ(form_->checksum(data_->shard(0), 1, frame), data_->shard(0).images().checksum(1));
   const std::vector<std::uint64_t> sizes{frame.size()};
   TransformWork work = plan_transform(data_->info(), {});
   std::byte scratch{};
@@ -79,9 +79,9 @@ TEST_F(StoredFormTest, PackedFramesGoToTheDeviceAsBytes) {
   TransformOptions resize;
   resize.crop = CropKind::random_resized;
   DeviceInfo gpu;
-  EXPECT_EQ(form_->scratch_bytes({}, gpu), 0U);
-  EXPECT_EQ(form_->scratch_bytes(resize, gpu), data_->info().spec.elements());
-  EXPECT_EQ(form_->scratch_bytes(resize, device_->info()), 0U) << "it reads frames where they are";
+  EXPECT_EQ(form_->needs_scratch({}, gpu), false);
+  EXPECT_EQ(form_->needs_scratch(resize, gpu), true);
+  EXPECT_EQ(form_->needs_scratch(resize, device_->info()), false) << "it reads frames where they are";
 }
 
 TEST(StoredForms, EachCodecHasOne) {

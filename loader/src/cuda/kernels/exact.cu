@@ -1,0 +1,387 @@
+// Boxes of samples of any size -> a view, by Pillow's arithmetic (exact_filter.hpp), in two passes through
+// shared memory.
+//
+// A block makes a tile of columns and a band of rows of one view. First the columns of the stored rows that
+// some output rows need, as bytes, then these rows. Where even one output row sees more stored rows than
+// there is room for, its sums go on from one part of them to the next.
+//
+// Samples whose outputs see many pixels need narrow tiles, because each output has its weights in shared
+// memory: they have a launch of their own.
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "cuda/kernels/launch.cuh"
+#include "cuda/kernels/quads.cuh"
+#include "cuda/kernels/resize_tile.cuh"
+#include "transform/check_work.hpp"
+#include "transform/exact_filter.hpp"
+
+namespace shard::gpu {
+
+namespace {
+
+constexpr std::uint32_t kFewTaps = 16;                 // that samples of the first launch may have
+constexpr std::size_t kColumnWeightBytes = 16 * 1024;  // if a tile of four columns needs no more
+constexpr std::size_t kRowWeightBytes = 8 * 1024;
+
+struct ExactShape {
+  std::uint32_t tile;  // output columns, a multiple of kQuad
+  std::uint32_t tiles;
+  std::uint32_t band;         // output rows
+  std::uint32_t lanes;        // threads for a row of columns, a power of two
+  std::uint32_t column_taps;  // room for each output
+  std::uint32_t row_taps;
+  std::uint32_t stored_rows;  // room
+  bool many_taps;             // which samples
+  bool aligned;               // four pixels of a row begin where a vector may be stored
+  ResizeFilter filter;
+  std::uint8_t fill[4];
+};
+
+struct ExactShared {
+  std::uint32_t tables[4 * 256];
+  std::uint32_t column_first[kMaxTile];
+  std::uint32_t column_count[kMaxTile];  // 0: the view has no pixel there
+  std::uint32_t row_first[kBandRows];
+  std::uint32_t row_count[kBandRows];
+};
+
+__host__ __device__ std::size_t values_offset(const ExactShape& shape) {
+  return sizeof(ExactShared) + 4 * std::size_t{shape.column_taps} * shape.tile +
+         4 * std::size_t{shape.row_taps} * shape.band;
+}
+
+struct ExactBlock {
+  const std::uint8_t* box;
+  ExactShared* shared;
+  const std::int32_t* column_weights;  // [tap][column]
+  const std::int32_t* row_weights;     // [tap][row]
+  std::uint8_t* values;                // [stored row][channel][column]
+  std::uint64_t row_step;              // of the stored sample
+  std::uint64_t plane_step;
+  std::uint32_t tile;
+  std::uint32_t band;
+  std::uint32_t left;
+  std::uint32_t top;
+  std::uint32_t columns;
+  std::uint32_t sample;
+};
+
+// The columns of stored rows [first, first + stored). kTaps: the most that a column sees; 0: any number.
+// Terms with weight 0 fill up what a column does not see.
+template <std::uint32_t kChannels, std::uint32_t kTaps, bool kInterleaved>
+__device__ void exact_columns(const ExactBlock& block, std::uint32_t lanes, std::uint32_t first,
+                              std::uint32_t stored) {
+  const std::uint32_t x = threadIdx.x % lanes;
+  if (x >= block.tile) return;
+  const std::uint32_t count = x < block.columns ? block.shared->column_count[x] : 0;
+  const std::uint32_t rows = kThreads / lanes;  // at a time
+  std::uint8_t* value = block.values + threadIdx.x / lanes * kChannels * block.tile + x;
+  if (count == 0) {
+    for (std::uint32_t y = threadIdx.x / lanes; y < stored; y += rows, value += rows * kChannels * block.tile)
+#pragma unroll
+      for (std::uint32_t channel = 0; channel < kChannels; ++channel) value[channel * block.tile] = 0;
+    return;
+  }
+  const std::int32_t* const weights = block.column_weights + x;
+  const std::uint64_t plane = kInterleaved ? 1 : block.plane_step;
+  const std::uint32_t pixel = kInterleaved ? kChannels : 1;
+  const std::uint8_t* row = block.box + (first + threadIdx.x / lanes) * block.row_step +
+                            std::uint64_t{block.shared->column_first[x]} * pixel;
+  const auto next = [&] {
+    row += rows * block.row_step;
+    value += rows * kChannels * block.tile;
+  };
+  if constexpr (kTaps > 0) {
+    std::int32_t weight[kTaps];
+    std::uint32_t offset[kTaps];
+#pragma unroll
+    for (std::uint32_t k = 0; k < kTaps; ++k) {
+      weight[k] = k < count ? weights[k * block.tile] : 0;
+      offset[k] = min(k, count - 1) * pixel;
+    }
+    for (std::uint32_t y = threadIdx.x / lanes; y < stored; y += rows, next()) {
+#pragma unroll
+      for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
+        std::int32_t sum = exact::kHalf;
+#pragma unroll
+        for (std::uint32_t k = 0; k < kTaps; ++k)
+          sum += std::int32_t{__ldcs(row + offset[k] + channel * plane)} * weight[k];
+        value[channel * block.tile] = exact::byte_of(sum);
+      }
+    }
+  } else {
+    for (std::uint32_t y = threadIdx.x / lanes; y < stored; y += rows, next()) {
+      std::int32_t sums[kChannels];
+#pragma unroll
+      for (std::uint32_t channel = 0; channel < kChannels; ++channel) sums[channel] = exact::kHalf;
+      for (std::uint32_t k = 0; k < count; ++k) {
+        const std::int32_t weight = weights[k * block.tile];
+#pragma unroll
+        for (std::uint32_t channel = 0; channel < kChannels; ++channel)
+          sums[channel] += std::int32_t{__ldcs(row + k * pixel + channel * plane)} * weight;
+      }
+#pragma unroll
+      for (std::uint32_t channel = 0; channel < kChannels; ++channel)
+        value[channel * block.tile] = exact::byte_of(sums[channel]);
+    }
+  }
+}
+
+template <std::uint32_t kChannels, bool kInterleaved>
+__device__ void exact_columns(const ExactBlock& block, std::uint32_t lanes, std::uint32_t most_taps,
+                              std::uint32_t first, std::uint32_t stored) {
+  if (most_taps <= 3) return exact_columns<kChannels, 3, kInterleaved>(block, lanes, first, stored);
+  if (most_taps <= 5) return exact_columns<kChannels, 5, kInterleaved>(block, lanes, first, stored);
+  exact_columns<kChannels, 0, kInterleaved>(block, lanes, first, stored);
+}
+
+// Adds taps [begin, end) of an output row to the sums of four columns. `values`: of tap `begin`.
+template <std::uint32_t kChannels>
+__device__ void add_rows(const ExactBlock& block, std::uint32_t row, std::uint32_t begin, std::uint32_t end,
+                         const std::uint8_t* values, std::int32_t (&sums)[kChannels][kQuad]) {
+  const std::int32_t* weights = block.row_weights + begin * block.band + row;
+  for (std::uint32_t k = begin; k < end; ++k, weights += block.band) {
+    const std::int32_t weight = *weights;
+#pragma unroll
+    for (std::uint32_t channel = 0; channel < kChannels; ++channel, values += block.tile) {
+      const std::uint32_t four = *reinterpret_cast<const std::uint32_t*>(values);
+#pragma unroll
+      for (std::uint32_t p = 0; p < kQuad; ++p)
+        sums[channel][p] += static_cast<std::int32_t>(four >> 8 * p & 0xFF) * weight;
+    }
+  }
+}
+
+template <std::uint32_t kChannels>
+__device__ void begin_sums(std::int32_t (&sums)[kChannels][kQuad]) {
+#pragma unroll
+  for (std::uint32_t channel = 0; channel < kChannels; ++channel)
+#pragma unroll
+    for (std::uint32_t p = 0; p < kQuad; ++p) sums[channel][p] = exact::kHalf;
+}
+
+// Four columns from `x` on of output row `row` of the band. `inside`: the view has pixels in this row.
+template <std::uint32_t kChannels>
+__device__ void deliver_sums(const Launch& launch, const ExactBlock& block, const ExactShape& shape,
+                             std::uint32_t row, std::uint32_t x, bool inside,
+                             const std::int32_t (&sums)[kChannels][kQuad]) {
+  std::uint8_t bytes[kChannels][kQuad];
+#pragma unroll
+  for (std::uint32_t p = 0; p < kQuad; ++p) {
+    const bool there = inside && x + p < block.columns && block.shared->column_count[x + p] != 0;
+#pragma unroll
+    for (std::uint32_t channel = 0; channel < kChannels; ++channel)
+      bytes[channel][p] = there ? exact::byte_of(sums[channel][p]) : shape.fill[channel];
+  }
+  const std::uint64_t out = block.sample * launch.out.sample + (block.top + row) * launch.out.row +
+                            std::uint64_t{block.left + x} * launch.out.pixel;
+  deliver_pixels<kChannels>(launch, block.shared->tables, shape.aligned, min(kQuad, block.columns - x), out,
+                            bytes);
+}
+
+template <std::uint32_t kChannels>
+__global__ void __launch_bounds__(kThreads)
+    exact_tiles(const __grid_constant__ Launch launch, const __grid_constant__ ExactShape shape) {
+  extern __shared__ __align__(16) std::byte memory[];
+  auto& shared = *reinterpret_cast<ExactShared*>(memory);
+  auto* const column_weights = reinterpret_cast<std::int32_t*>(memory + sizeof(ExactShared));
+  std::int32_t* const row_weights = column_weights + shape.column_taps * shape.tile;
+
+  ExactBlock block{};
+  block.shared = &shared;
+  block.column_weights = column_weights;
+  block.row_weights = row_weights;
+  block.values = reinterpret_cast<std::uint8_t*>(memory + values_offset(shape));
+  block.tile = shape.tile;
+  block.band = shape.band;
+  block.left = blockIdx.x % shape.tiles * shape.tile;
+  block.top = blockIdx.x / shape.tiles * shape.band;
+  block.columns = min(shape.tile, launch.out.width - block.left);
+  const std::uint32_t rows = min(shape.band, launch.out.height - block.top);
+  const std::uint32_t quads = (block.columns + kQuad - 1) / kQuad;
+  if (launch.values == Values::table16 || launch.values == Values::table32)
+    for (std::uint32_t i = threadIdx.x; i < kChannels * 256; i += kThreads)
+      shared.tables[i] = launch.tables[i];
+
+  for (std::uint32_t sample = blockIdx.y; sample < launch.samples; sample += gridDim.y) {
+    const SampleGeometry geometry = launch.geometry[sample];
+    if ((geometry.many_taps != 0) != shape.many_taps) continue;
+    const SampleRecord record = launch.records[sample];
+    const bool planar = launch.in.plane != 1;
+    const std::uint32_t pixel = planar ? 1 : kChannels;
+    block.sample = sample;
+    block.row_step = std::uint64_t{geometry.stored_width} * pixel;
+    block.plane_step = std::uint64_t{geometry.stored_width} * geometry.stored_height;
+    block.box = record.source + record.top * block.row_step + std::uint64_t{record.left} * pixel;
+    __syncthreads();  // the last sample is done
+    if (threadIdx.x < block.columns) {
+      const std::uint32_t at = block.left + threadIdx.x;
+      const std::int32_t x =
+          static_cast<std::int32_t>(record.flip != 0 ? launch.out.width - 1 - at : at) - geometry.column;
+      std::uint32_t count = 0;
+      if (x >= 0 && x < static_cast<std::int32_t>(geometry.resized_width)) {
+        const exact::Taps taps(shape.filter, record.width, geometry.resized_width,
+                               static_cast<std::uint32_t>(x));
+        count = taps.count;
+        shared.column_first[threadIdx.x] = taps.first;
+        for (std::uint32_t k = 0; k < count; ++k)
+          column_weights[k * shape.tile + threadIdx.x] = taps.weight(k);
+      }
+      shared.column_count[threadIdx.x] = count;
+    } else if (threadIdx.x >= kMaxTile && threadIdx.x < kMaxTile + rows) {
+      const std::uint32_t row = threadIdx.x - kMaxTile;
+      const std::int32_t y = static_cast<std::int32_t>(block.top + row) - geometry.row;
+      std::uint32_t count = 0;
+      if (y >= 0 && y < static_cast<std::int32_t>(geometry.resized_height)) {
+        const exact::Taps taps(shape.filter, record.height, geometry.resized_height,
+                               static_cast<std::uint32_t>(y));
+        count = taps.count;
+        shared.row_first[row] = taps.first;
+        for (std::uint32_t k = 0; k < count; ++k) row_weights[k * shape.band + row] = taps.weight(k);
+      }
+      shared.row_count[row] = count;
+    }
+    __syncthreads();
+
+    const std::uint32_t most = exact::most_taps(shape.filter, record.width, geometry.resized_width);
+    const auto columns_of = [&](std::uint32_t first, std::uint32_t stored) {
+      if (planar)
+        exact_columns<kChannels, false>(block, shape.lanes, most, first, stored);
+      else
+        exact_columns<kChannels, true>(block, shape.lanes, most, first, stored);
+    };
+    for (std::uint32_t begin = 0; begin < rows;) {
+      const std::uint32_t first = shared.row_first[begin];
+      const std::uint32_t count = shared.row_count[begin];
+      std::uint32_t end = begin + 1;
+      if (count == 0) {  // rows without pixels
+        while (end < rows && shared.row_count[end] == 0) ++end;
+      } else {
+        while (end < rows && shared.row_count[end] != 0 &&
+               shared.row_first[end] + shared.row_count[end] - first <= shape.stored_rows)
+          ++end;
+      }
+      if (count <= shape.stored_rows) {
+        if (count != 0) {
+          columns_of(first, shared.row_first[end - 1] + shared.row_count[end - 1] - first);
+          __syncthreads();
+        }
+        for (std::uint32_t i = threadIdx.x; i < (end - begin) * quads; i += kThreads) {
+          const std::uint32_t row = begin + i / quads;
+          const std::uint32_t x = i % quads * kQuad;
+          std::int32_t sums[kChannels][kQuad];
+          begin_sums(sums);
+          if (count != 0)
+            add_rows<kChannels>(block, row, 0, shared.row_count[row],
+                                block.values + (shared.row_first[row] - first) * kChannels * shape.tile + x,
+                                sums);
+          deliver_sums<kChannels>(launch, block, shape, row, x, count != 0, sums);
+        }
+        __syncthreads();
+      } else {  // one output row, part after part
+        end = begin + 1;
+        const std::uint32_t x = threadIdx.x * kQuad;
+        std::int32_t sums[kChannels][kQuad];
+        begin_sums(sums);
+        for (std::uint32_t done = 0; done < count; done += shape.stored_rows) {
+          const std::uint32_t part = min(shape.stored_rows, count - done);
+          columns_of(first + done, part);
+          __syncthreads();
+          if (threadIdx.x < quads)
+            add_rows<kChannels>(block, begin, done, done + part, block.values + x, sums);
+          __syncthreads();
+        }
+        if (threadIdx.x < quads) deliver_sums<kChannels>(launch, block, shape, begin, x, true, sums);
+      }
+      begin = end;
+    }
+  }
+}
+
+// The most pixels that outputs of the samples of one launch see.
+struct MostTaps {
+  std::uint32_t column = 1;
+  std::uint32_t row = 1;
+  bool any = false;
+};
+
+MostTaps most_taps_of(const TransformWork& work, bool many) {
+  MostTaps most;
+  for (const SampleCrop& crop : work.crops) {
+    if (sees_many(work, crop) != many) continue;
+    most.any = true;
+    most.column = std::max(most.column, exact::most_taps(work.filter, crop.width, resized_width(work, crop)));
+    most.row = std::max(most.row, exact::most_taps(work.filter, crop.height, resized_height(work, crop)));
+  }
+  return most;
+}
+
+ExactShape shape_of(const TransformWork& work, const Launch& launch, const MostTaps& most, bool many) {
+  const std::uint32_t width = work.delivered.width;
+  ExactShape shape{};
+  shape.many_taps = many;
+  shape.filter = work.filter;
+  std::copy(work.fill.begin(), work.fill.end(), shape.fill);
+  shape.column_taps = most.column;
+  shape.row_taps = most.row;
+  const auto fit = static_cast<std::uint32_t>(kColumnWeightBytes / (4 * most.column));
+  const std::uint32_t tile = std::min(kMaxTile, std::max(fit / kQuad * kQuad, kQuad));
+  // Tiles of one width, or of half of it where larger ones would leave many threads without a column.
+  std::uint32_t tiles = (width + tile - 1) / tile;
+  if (tile == kMaxTile && 4 * width <= 3 * tiles * kMaxTile)
+    tiles = (width + kMaxTile / 2 - 1) / (kMaxTile / 2);
+  shape.tile = (width + tiles * kQuad - 1) / (tiles * kQuad) * kQuad;
+  shape.tiles = (width + shape.tile - 1) / shape.tile;
+  shape.lanes = std::bit_ceil(shape.tile);
+  shape.band = std::min<std::uint32_t>(
+      kBandRows, std::max<std::uint32_t>(static_cast<std::uint32_t>(kRowWeightBytes / (4 * most.row)), 1));
+  const std::size_t room =
+      (kSharedBytes - values_offset(shape)) / (std::size_t{shape.tile} * launch.channels);
+  // What a whole band needs, if the boxes of this launch shrink as much as the number of taps says.
+  const std::uint64_t wanted = (std::uint64_t{shape.band} + 2) * most.row;
+  shape.stored_rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(room, wanted));
+  shape.aligned = width % kQuad == 0 && reinterpret_cast<std::uintptr_t>(launch.target) % 16 == 0;
+  return shape;
+}
+
+void launch_part(const TransformWork& work, const Launch& launch, bool many, cudaStream_t stream) {
+  const MostTaps most = most_taps_of(work, many);
+  if (!most.any) return;
+  const ExactShape shape = shape_of(work, launch, most, many);
+  const std::size_t bytes =
+      values_offset(shape) + std::size_t{shape.stored_rows} * shape.tile * launch.channels;
+  const std::uint32_t bands = (work.delivered.height + shape.band - 1) / shape.band;
+  const dim3 grid(shape.tiles * bands,
+                  static_cast<unsigned>(std::min<std::size_t>(launch.samples, kMaxGridY)));
+  switch (launch.channels) {
+    case 1:
+      exact_tiles<1><<<grid, kThreads, bytes, stream>>>(launch, shape);
+      break;
+    case 2:
+      exact_tiles<2><<<grid, kThreads, bytes, stream>>>(launch, shape);
+      break;
+    case 3:
+      exact_tiles<3><<<grid, kThreads, bytes, stream>>>(launch, shape);
+      break;
+    default:
+      exact_tiles<4><<<grid, kThreads, bytes, stream>>>(launch, shape);
+      break;
+  }
+}
+
+}  // namespace
+
+bool sees_many(const TransformWork& work, const SampleCrop& crop) {
+  return exact::most_taps(work.filter, crop.width, resized_width(work, crop)) > kFewTaps ||
+         exact::most_taps(work.filter, crop.height, resized_height(work, crop)) > kFewTaps;
+}
+
+void launch_exact(const TransformWork& work, const Launch& launch, cudaStream_t stream) {
+  for (const bool many : {false, true}) launch_part(work, launch, many, stream);
+}
+
+}  // namespace shard::gpu
