@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "loader_contract.hpp"
+#include "loader_free_contract.hpp"
 #include "loader_views_contract.hpp"
 #include "shard/loader/cuda_device.hpp"
 
@@ -39,6 +40,29 @@ TEST_F(CudaLoader, GivesTheBitsOfTheHostDevice) {
       EXPECT_EQ(run_epoch(*cuda, on_cuda, 1), run_epoch(*host, on_host, 1))
           << "crop " << static_cast<int>(crop) << ", " << to_string(dtype);
     }
+  }
+}
+
+TEST_F(CudaLoader, GivesTheBitsOfTheHostDeviceForSamplesOfAnySize) {
+  for (const CodecSpec& codec : {CodecSpec{}, CodecSpec{CodecSpec::Kind::packed}}) {
+    TempDir dir;
+    FreeShape shape;
+    shape.codec = codec;
+    write_free_dataset(dir.path(), shape);
+    const auto data = Dataset::open(dir.path());
+    for (const auto& [name, view] : views_of_any_size())
+      for (DType dtype : {DType::u8, DType::f16, DType::bf16, DType::f32})
+        for (Layout layout : {Layout::nchw, Layout::nhwc}) {
+          LoaderOptions options = free_options(view);
+          options.transform.dtype = dtype;
+          options.transform.layout = layout;
+          auto host = make_host_device(2);
+          auto cuda = make_cuda_device(0);
+          Loader on_host(data, host, options);
+          Loader on_cuda(data, cuda, options);
+          ASSERT_EQ(run_epoch(*cuda, on_cuda, 1), run_epoch(*host, on_host, 1))
+              << name << ", " << to_string(dtype) << ", " << to_string(codec);
+        }
   }
 }
 

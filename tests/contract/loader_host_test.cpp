@@ -1,6 +1,7 @@
 #include <fstream>
 
 #include "loader_contract.hpp"
+#include "loader_free_contract.hpp"
 #include "loader_views_contract.hpp"
 
 namespace shard::testing {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -174,6 +175,11 @@ class Reader {
 std::string views_to_text(const std::vector<TransformOptions>& views) {
   Writer words;
   std::vector<TransformOptions> copies = views;
+  // Earlier versions of this library read what they know.
+  const bool resized = std::any_of(views.begin(), views.end(), [](const TransformOptions& view) {
+    return view.resize != ResizeKind::none || view.filter != ResizeFilter::bilinear || !view.fill.empty();
+  });
+  words.version = resized ? kVersion : 1;
   words(words.version, copies);
   return std::move(words.text);
 }

@@ -52,6 +52,26 @@ TEST(LoaderState, ReadsViewsOfVersionOneForEver) {
   EXPECT_EQ(views_to_text(views), kViewsText);
 }
 
+TEST(LoaderState, HasResizesInVersionTwo) {
+  TransformOptions view;
+  view.resize = ResizeKind::letterbox;
+  view.resize_height = 640;
+  view.resize_width = 480;
+  view.filter = ResizeFilter::box;
+  view.fill = {114, 0, 255};
+  const std::string text = views_to_text({view, TransformOptions{}});
+  EXPECT_EQ(text.rfind("2 2 4 640 480 2 3 114 0 255 0 0 0 ", 0), 0U) << text;
+  const std::vector<TransformOptions> views = views_from_text(text);
+  ASSERT_EQ(views.size(), 2U);
+  EXPECT_EQ(views[0].resize, ResizeKind::letterbox);
+  EXPECT_EQ(views[0].resize_width, 480U);
+  EXPECT_EQ(views[0].filter, ResizeFilter::box);
+  EXPECT_EQ(views[0].fill, (std::vector<std::uint8_t>{114, 0, 255}));
+  EXPECT_EQ(views_to_text(views), text);
+  EXPECT_SHARD_ERROR(views_from_text("2 1 5 640 480 2 0 0 0 0"), ErrorCode::invalid_argument, "0 to 4");
+  EXPECT_SHARD_ERROR(views_from_text("2 1 4 640 480 2 1 256 0 0 0"), ErrorCode::invalid_argument, "256");
+}
+
 TEST(LoaderState, ReadsTheViewsOfEveryOperationThatItWrote) {
   TransformOptions view;
   view.scale = {0.1, 1.0 / 3};
@@ -105,7 +125,7 @@ TEST(LoaderState, RefusesViewsThatAreNone) {
         changed("1 1 3 224", "1 1 4 224"), changed("1 1 3", "1  1 3"), changed("0.08", "0.08x"),
         changed("3 0.5 0.25", "9999999 0.5 0.25")})
     EXPECT_SHARD_ERROR(LoaderState::parse(bad), ErrorCode::invalid_argument, "the views of a loader state");
-  EXPECT_SHARD_ERROR(LoaderState::parse(changed("1 1 3 224", "2 1 3 224")), ErrorCode::invalid_argument,
+  EXPECT_SHARD_ERROR(LoaderState::parse(changed("1 1 3 224", "3 1 3 224")), ErrorCode::invalid_argument,
                      "version 1");
   for (std::size_t end = 0; end + 1 < good.size();
        ++end)  // but for the end, where "1" of "1" cannot be missing
