@@ -141,7 +141,7 @@ DirectMemory direct_memory(const DatasetInfo& info, const LoaderOptions& options
     if (pitch > kMaxDirectRead)
       throw Error(ErrorCode::unsupported,
                   fmt::format("a sample of {} bytes is more than a direct read takes", most));
-    memory.pitch_bytes.push_back(form->is_free() ? 0 : pitch);
+    memory.pitch_bytes.push_back(pitch);
     rows += form->is_free() ? form->room_bytes(options) + 2 * unit * batch : pitch * batch;
   }
   const std::uint64_t all = rows * slots_of(options);

@@ -76,8 +76,8 @@ StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& optio
 // The pinned memory of transport direct, in each slot.
 struct DirectMemory {
   std::uint64_t unit_bytes = 0;  // memory and reads of compressed frames are multiples of it
-  // By part (FetchItem::part). From row to row: a sample, or the aligned range around it. 0: samples are of
-  // any size, and so are the rows.
+  // By part (FetchItem::part). From row to row: a sample, or the aligned range around it. Of samples of
+  // any size: at most.
   std::vector<std::uint64_t> pitch_bytes;
   std::uint64_t slot_bytes = 0;
 };
