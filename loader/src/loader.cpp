@@ -4,6 +4,7 @@
 
 #include "engine/lease.hpp"
 #include "engine/loader_impl.hpp"
+#include "fields/views.hpp"
 
 namespace shard {
 
@@ -23,7 +24,9 @@ SampleSpec Loader::delivered(std::size_t view) const {
     throw Error(ErrorCode::invalid_argument, "view " + std::to_string(view) + " of a loader that has " +
                                                  std::to_string(transforms.size()) +
                                                  " (LoaderOptions::further_views)");
-  return transforms[view].delivered;
+  SampleSpec delivered = transforms[view].delivered;
+  if (sizes_differ(impl_->setup().options, view)) delivered.height = delivered.width = 0;
+  return delivered;
 }
 std::uint64_t Loader::batches_per_epoch() const noexcept { return impl_->setup().order.batches(); }
 void Loader::start_epoch(std::uint64_t epoch) { impl_->start_epoch(epoch, 0); }
@@ -40,10 +43,8 @@ LoaderStats Loader::stats() const { return impl_->stats(); }
 std::optional<Batch> Loader::next() {
   Slot* slot = impl_->next();
   if (slot == nullptr) return std::nullopt;
-  std::vector<SampleSpec> delivered;
   const LoaderWorks& works = impl_->works();
-  for (const TransformWork& transform : works.setup->transforms) delivered.push_back(transform.delivered);
-  return Batch(std::make_shared<Batch::Lease>(works.ring, slot, std::move(delivered), works.setup->dataset));
+  return Batch(std::make_shared<Batch::Lease>(works.ring, slot, slot->delivered, works.setup->dataset));
 }
 
 Loader::Epoch Loader::epoch(std::uint64_t epoch) {

@@ -164,6 +164,8 @@ inline std::vector<std::pair<std::string, TransformOptions>> views_of_any_size()
   add("squash", ResizeKind::squash, 13, 21, CropKind::none, 0, 0);
   add("letterbox", ResizeKind::letterbox, 40, 28, CropKind::none, 0, 0);
   views.back().second.fill = {114, 7, 200};
+  add("cover", ResizeKind::cover, 26, 31, CropKind::none, 0, 0);
+  add("cover, random", ResizeKind::cover, 26, 31, CropKind::random, 26, 31);
   const std::size_t bilinear = views.size();
   for (std::size_t i = 0; i < bilinear; ++i) {
     auto [name, view] = views[i];

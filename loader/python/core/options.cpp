@@ -63,6 +63,7 @@ TransformOptions transform_options(const nb::dict& given) {
   read("resize", transform.resize, {});
   read("resize_height", transform.resize_height, {});
   read("resize_width", transform.resize_width, {});
+  read("padded", transform.padded, {});
   read("filter", transform.filter, {});
   if (has(given, "fill"))
     transform.fill = get<std::vector<std::uint8_t>>(given, "fill", "numbers from 0 to 255");

@@ -73,7 +73,7 @@ class PackedForm final : public StoredForm {
  protected:
   std::uint64_t usual_bytes(const LoaderOptions& options) const noexcept override {
     // Half as much again as a batch has on average.
-    return mean_frame() * options.batch_size * 3 / 2;
+    return mean_frame() * options.most_rows() * 3 / 2;
   }
 };
 

@@ -44,18 +44,18 @@ std::uint64_t StoredForm::usual_bytes(const LoaderOptions& options) const noexce
 
 std::uint64_t StoredForm::bounded(std::uint64_t wanted, std::uint64_t most,
                                   const LoaderOptions& options) const noexcept {
-  const std::uint64_t all = most * options.batch_size;
+  const std::uint64_t all = most * options.most_rows();
   const std::uint64_t least = most * (options.mix.enabled() ? 2 : 1);
   return std::min(std::max(wanted, least), std::max(all, least));
 }
 
 std::uint64_t StoredForm::room_bytes(const LoaderOptions& options) const noexcept {
-  if (!is_free()) return most_bytes_to_device() * options.batch_size;
+  if (!is_free()) return most_bytes_to_device() * options.most_rows();
   return bounded(usual_bytes(options), most_bytes_to_device(), options);
 }
 
 std::uint64_t StoredForm::decoded_room_bytes(const LoaderOptions& options) const noexcept {
-  if (!is_free()) return most_decoded() * options.batch_size;
+  if (!is_free()) return most_decoded() * options.most_rows();
   constexpr std::uint64_t kAlign = TransformWork::kUnpackedAlign;
   return bounded(options.memory.batch_bytes, round_up(most_decoded(), kAlign), options);
 }

@@ -95,6 +95,7 @@ void ComputeQueue::queue_rows(const Slot& slot, const PlacedBatch& batch, const 
   for (std::size_t view = 0; view < transforms_.size(); ++view) {
     TransformWork& transform = transforms_[view];
     transform.sources = sources;
+    transform.delivered = batch.views[view].delivered;
     if (!batch.shapes.empty()) transform.sizes = std::span(batch.shapes).subspan(first, rows);
     batch.draws.describe(view, first, rows, transform);
     transform.pairs = slot.pairs;

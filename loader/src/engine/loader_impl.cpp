@@ -234,8 +234,10 @@ void Loader::Impl::cancel() noexcept {
 LoaderState Loader::Impl::state() const {
   require_same_process();
   const std::lock_guard lock(mutex_);
-  const OrderOptions& order = setup_->options;
-  const std::uint64_t global = order.batch_size * order.world_size;
+  const LoaderOptions& order = setup_->options;
+  // With batch_pixels batches are counted in pixels, so that a position fits any number of ranks.
+  const std::uint64_t global =
+      (order.batch_pixels != 0 ? order.batch_pixels : order.batch_size) * order.world_size;
   const std::uint64_t fingerprint = from_hex(setup_->dataset.info().fingerprint).value_or(0);
   const bool started = works_ && first_epoch_;
   const std::string& views = started ? works_->setup->views_text : setup_->views_text;

@@ -29,8 +29,15 @@ void Placement::choose(Slot& slot, ThreadPool& pool) {
   for (const std::uint64_t sample : batch.indices.samples)
     slot.locations.push_back(setup_.dataset.locate(sample));
   if (slot.verdict) slot.verdict->start_batch(slot.locations);
-  if (!setup_.form->is_free() && (!setup_.identity || setup_.targets))
-    batch.draws.start(setup_, slot.epoch, batch.indices.draws, {}, pool);
+  batch.shapes.clear();
+  if (!setup_.form->is_free()) draw(slot, pool);  // else once sizes are known
+}
+
+void Placement::draw(Slot& slot, ThreadPool& pool) {
+  PlacedBatch& batch = batches_[slot.number];
+  setup_.set_views_of_batch(batch.indices, batch.shapes, batch.views);
+  if (!setup_.identity || setup_.targets)
+    batch.draws.start({setup_, slot.epoch, batch.indices.draws, batch.shapes, batch.views}, pool);
   draw_pairs(slot);
 }
 
@@ -42,7 +49,7 @@ void Placement::draw_pairs(Slot& slot) const {
   slot.pairs.clear();
   for (std::uint64_t i = 0; i < slot.locations.size() / 2; ++i)
     slot.pairs.push_back(
-        draw_mix(setup_.transforms[0].delivered, options.mix, options.seed, slot.epoch, first + i));
+        draw_mix(batches_[slot.number].views[0].delivered, options.mix, options.seed, slot.epoch, first + i));
 }
 
 // Opens the batch's shards that were not opened yet, on several threads: a first shuffled batch touches
@@ -68,7 +75,7 @@ void Placement::place(Slot& slot, ThreadPool& pool) {
   batch.late.clear();
   if (setup_.form->is_free()) {
     find_shapes(slot);
-    batch.draws.start(setup_, slot.epoch, batch.indices.draws, batch.shapes, pool);
+    draw(slot, pool);
     if (may_be_late_) choose_late(slot);
   }
   ++placed_;
@@ -87,7 +94,6 @@ void Placement::place(Slot& slot, ThreadPool& pool) {
 
 void Placement::find_shapes(const Slot& slot) {
   PlacedBatch& batch = batches_[slot.number];
-  batch.shapes.clear();
   for (const Dataset::Location& at : slot.locations)
     batch.shapes.push_back(setup_.form->size_of(setup_.dataset, at));
 }
@@ -157,6 +163,8 @@ void Placement::finish(Slot& slot) {
   batch.draws.finish();
   std::swap(slot.indices, batch.indices);
   slot.shapes = batch.shapes;
+  slot.delivered.clear();
+  for (const BatchView& view : batch.views) slot.delivered.push_back(view.delivered);
 }
 
 void Placement::forget(const Slot& slot) noexcept {

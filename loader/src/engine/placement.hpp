@@ -32,6 +32,7 @@ struct PlacedBatch {
   // Samples of any size: rows and columns of each, and the rows of the batch, rising, for whose samples there
   // was no room: they have no source yet, and are made after the others (LateMemory).
   std::vector<SampleSize> shapes;
+  std::vector<BatchView> views;
   std::vector<std::uint32_t> late;
 };
 
@@ -62,6 +63,7 @@ class Placement {
   void forget(const Slot& slot) noexcept;
 
  private:
+  void draw(Slot& slot, ThreadPool& pool);
   void draw_pairs(Slot& slot) const;
   void open_shards(const Slot& slot, ThreadPool& pool) const;
   void place_part(Slot& slot, std::uint32_t part, std::byte* target, std::uint64_t& fetched);

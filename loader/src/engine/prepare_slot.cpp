@@ -15,7 +15,7 @@ void prepare_fields(Slot& slot, const LoaderSetup& setup, const SlotMemory& memo
   for (const DeliveredField& field : setup.fields)
     for (std::size_t view = 0; view < field.views.size(); ++view) {
       const FieldView& of = field.views[view];
-      SlotColumn column{field.name, view, of.delivered.dtype, {setup.options.batch_size}, nullptr, nullptr};
+      SlotColumn column{field.name, view, of.delivered.dtype, {setup.options.most_rows()}, nullptr, nullptr};
       column.shape.insert(column.shape.end(), of.shape.begin(), of.shape.end());
       column.device = slot.images->data() + *offset++;
       slot.fields.push_back(std::move(column));
@@ -32,7 +32,7 @@ void prepare_columns(Slot& slot, const LoaderSetup& setup, const SlotMemory& mem
     return SlotColumn{name,
                       0,
                       dtype,
-                      {setup.options.batch_size},
+                      {setup.options.most_rows()},
                       slot.columns_host->data() + at,
                       slot.columns_device->data() + at};
   };
@@ -53,7 +53,7 @@ void prepare_slot(Slot& slot, const LoaderSetup& setup, const SlotMemory& memory
   slot.images = device.allocate_device(memory.images_bytes);
   slot.images_offsets = memory.images_offsets;
   if (memory.verdict_bytes > 0)
-    slot.verdict = std::make_unique<Verdict>(setup.dataset, setup.forms, device, setup.options.batch_size);
+    slot.verdict = std::make_unique<Verdict>(setup.dataset, setup.forms, device, setup.options.most_rows());
   prepare_fields(slot, setup, memory);
   prepare_columns(slot, setup, memory);
 }

@@ -13,40 +13,42 @@ constexpr std::size_t kPiece = 16;  // samples that a thread draws for at once
 
 }  // namespace
 
-void ViewDraws::start(const LoaderSetup& setup, std::uint64_t epoch, std::span<const std::uint64_t> draws,
-                      std::span<const SampleSize> shapes, ThreadPool& pool) {
+void ViewDraws::start(const Drawing& drawing, ThreadPool& pool) {
   finish();  // of a batch that failed
-  targets_ = setup.targets;
-  const std::size_t pieces = (draws.size() + kPiece - 1) / kPiece;
-  views_.resize(setup.transforms.size());
+  targets_ = drawing.setup.targets;
+  const std::size_t samples = drawing.draws.size();
+  const std::size_t pieces = (samples + kPiece - 1) / kPiece;
+  views_.resize(drawing.views.size());
   pieces_.resize(views_.size());
   for (std::size_t view = 0; view < views_.size(); ++view) {
-    views_[view].crops.resize(draws.size());
+    views_[view].crops.resize(samples);
+    views_[view].height = drawing.views[view].delivered.height;
+    views_[view].width = drawing.views[view].delivered.width;
     pieces_[view].resize(pieces);
   }
-  submit_rows(pool, pieces, drawn_, [this, &setup, epoch, draws, shapes](std::size_t piece) {
-    draw_piece(setup, epoch, draws, shapes, piece);
-  });
+  submit_rows(pool, pieces, drawn_, [this, drawing](std::size_t piece) { draw_piece(drawing, piece); });
 }
 
-void ViewDraws::draw_piece(const LoaderSetup& setup, std::uint64_t epoch,
-                           std::span<const std::uint64_t> draws, std::span<const SampleSize> shapes,
-                           std::size_t piece) {
+void ViewDraws::draw_piece(const Drawing& drawing, std::size_t piece) {
   const std::size_t first = piece * kPiece;
-  const std::size_t last = std::min(first + kPiece, draws.size());
+  const std::size_t last = std::min(first + kPiece, drawing.draws.size());
+  const std::uint64_t loader_seed = drawing.setup.options.seed;
   for (std::size_t number = 0; number < views_.size(); ++number) {
-    const TransformOptions& options = view_options(setup.options, number);
-    const TransformWork& work = setup.transforms[number];
-    const std::uint64_t seed = crop_seed(setup.options.seed, number);
+    const auto& [options, delivered] = drawing.views[number];
+    const SampleSpec& all = drawing.setup.transforms[number].stored;
+    const std::uint64_t seed = crop_seed(loader_seed, number);
     Piece& drawn = pieces_[number][piece];
     drawn.instructions.clear();
     drawn.ends.clear();
     for (std::size_t i = first; i < last; ++i) {
+      const std::uint64_t draw = drawing.draws[i];
       const SampleSpec stored =
-          shapes.empty() ? work.stored : work.stored.sized(shapes[i].height, shapes[i].width);
-      views_[number].crops[i] = draw_crop(stored, options, seed, epoch, draws[i]);
-      if (options.operations.empty()) continue;
-      draw_program(work.delivered, options.operations, setup.options.seed, epoch, draws[i],
+          drawing.shapes.empty() ? all : all.sized(drawing.shapes[i].height, drawing.shapes[i].width);
+      SampleCrop& crop = views_[number].crops[i];
+      crop = draw_crop(stored, *options, seed, drawing.epoch, draw);
+      if (options->padded != 0) place_padded(crop, delivered.width);
+      if (options->operations.empty()) continue;
+      draw_program(delivered, options->operations, loader_seed, drawing.epoch, draw,
                    static_cast<std::uint32_t>(number), drawn.instructions);
       drawn.ends.push_back(static_cast<std::uint32_t>(drawn.instructions.size()));
     }
@@ -95,7 +97,8 @@ void ViewDraws::describe(std::size_t view, std::size_t first, std::size_t rows, 
 
 std::vector<DrawnSteps> ViewDraws::steps() const {
   std::vector<DrawnSteps> views;
-  for (const View& view : views_) views.push_back({view.crops, view.steps, view.step_begins});
+  for (const View& view : views_)
+    views.push_back({view.crops, view.steps, view.step_begins, view.height, view.width});
   return views;
 }
 

@@ -19,11 +19,17 @@ class ViewDraws {
   ViewDraws(const ViewDraws&) = delete;
   ViewDraws& operator=(const ViewDraws&) = delete;
 
+  // What a batch is drawn for. All that it names must not change before finish().
+  struct Drawing {
+    const LoaderSetup& setup;
+    std::uint64_t epoch = 0;
+    std::span<const std::uint64_t> draws;  // BatchIndices::draws
+    std::span<const SampleSize> shapes;    // of samples of any size; else empty
+    std::span<const BatchView> views;      // of this batch
+  };
   // Starts on the threads of the pool, while the feeder goes on: it costs 0.3 us a view, of the 2 us in which
-  // a quick GPU makes a sample. `draws` (BatchIndices::draws), `shapes` (of samples of any size; else empty)
-  // and `setup` must not change before finish(). This object must outlive the pool.
-  void start(const LoaderSetup& setup, std::uint64_t epoch, std::span<const std::uint64_t> draws,
-             std::span<const SampleSize> shapes, ThreadPool& pool);
+  // a quick GPU makes a sample. This object must outlive the pool.
+  void start(const Drawing& drawing, ThreadPool& pool);
   // Waits for what was started.
   void finish();
 
@@ -40,14 +46,15 @@ class ViewDraws {
     std::vector<std::uint32_t> begins;
     std::vector<Instruction> steps;
     std::vector<std::uint32_t> step_begins;
+    std::uint32_t height = 0;
+    std::uint32_t width = 0;
   };
   // Programs of some samples of a batch in one view, and where each of them ends.
   struct Piece {
     std::vector<Instruction> instructions;
     std::vector<std::uint32_t> ends;
   };
-  void draw_piece(const LoaderSetup& setup, std::uint64_t epoch, std::span<const std::uint64_t> draws,
-                  std::span<const SampleSize> shapes, std::size_t piece);
+  void draw_piece(const Drawing& drawing, std::size_t piece);
   static void join(std::span<const Piece> pieces, View& view);
   static void choose_steps(View& view);
 

@@ -38,6 +38,13 @@ void set_number(const std::byte* at, std::uint64_t value) {
   std::memcpy(const_cast<std::byte*>(at), &value, sizeof(value));
 }
 
+// Rows and columns of a view that have pixels of the sample; of views that are not padded all.
+SampleSize content_of(const DrawnSteps& view, std::size_t row) {
+  const SampleCrop& crop = view.crops[row];
+  return {crop.resized_height != 0 ? std::min(crop.resized_height, view.height) : view.height,
+          crop.resized_width != 0 ? std::min(crop.resized_width, view.width) : view.width};
+}
+
 void write_size(const SampleSize& size, std::byte* at) {
   const std::array<std::int64_t, 2> both{size.height, size.width};
   std::memcpy(at, both.data(), sizeof(both));
@@ -133,11 +140,11 @@ void set_row_limits(const Dataset& dataset, LoaderOptions& options) {
     if (ragged.max_rows == 0) ragged.max_rows = most_rows(dataset, column.name);
     constexpr std::uint64_t kMaxBatchBytes = std::uint64_t{1} << 40U;
     const auto row = checked_mul(ragged.max_rows, column.row_bytes());
-    const auto batch = row ? checked_mul(*row, options.batch_size) : std::nullopt;
+    const auto batch = row ? checked_mul(*row, options.most_rows()) : std::nullopt;
     if (!batch || *batch > kMaxBatchBytes)
       refuse(fmt::format(
           "column {}: {} rows of {} bytes in each of {} samples are too much for a batch: lower max_rows",
-          quoted(column.name), ragged.max_rows, column.row_bytes(), options.batch_size));
+          quoted(column.name), ragged.max_rows, column.row_bytes(), options.most_rows()));
   }
   std::set<std::string> names{"ids", "mask"};
   for (const DeliveredColumn& column : delivered_columns(dataset.info(), options))
@@ -154,7 +161,7 @@ namespace {
 // Of one column, for one view. follows: each view has its own.
 void append_delivered(const ColumnSpec& column, std::size_t source, const LoaderOptions& options,
                       std::size_t view, bool follows, std::vector<DeliveredColumn>& all) {
-  const std::uint64_t batch = options.batch_size;
+  const std::uint64_t batch = options.most_rows();
   DeliveredColumn values{
       column.name, What::fixed, column.dtype, column.row_shape, source, batch * column.row_bytes(),
       view,        follows};
@@ -177,7 +184,7 @@ void append_delivered(const ColumnSpec& column, std::size_t source, const Loader
 }  // namespace
 
 std::vector<DeliveredColumn> delivered_columns(const DatasetInfo& info, const LoaderOptions& options) {
-  const std::uint64_t batch = options.batch_size;
+  const std::uint64_t batch = options.most_rows();
   std::vector<DeliveredColumn> all;
   for (std::size_t i = 0; i < info.columns.size(); ++i) {
     if (info.columns[i].kind == ColumnKind::text) continue;
@@ -190,6 +197,11 @@ std::vector<DeliveredColumn> delivered_columns(const DatasetInfo& info, const Lo
     all.push_back({"correspondence", What::matrices, DType::f32, {views, 3, 3}, 0, batch * views * 9 * 4});
   }
   if (info.spec.is_free()) all.push_back({"sizes", What::sizes, DType::i64, {2}, 0, batch * 2 * 8});
+  bool padded = false;
+  for (std::size_t view = 0; view < view_count(options); ++view)
+    padded = padded || view_options(options, view).padded != 0;
+  for (std::size_t view = 0; padded && view < view_count(options); ++view)
+    all.push_back({"view_sizes", What::view_sizes, DType::i64, {2}, 0, batch * 2 * 8, view});
   if (options.mix.enabled()) {
     const auto labels =
         std::find_if(all.begin(), all.end(), [](const DeliveredColumn& c) { return c.name == "labels"; });
@@ -240,6 +252,8 @@ void ColumnGather::gather(Slot& slot, std::span<const DrawnSteps> views) {
         targets_.write_matrices(reinterpret_cast<float*>(host) + i * view_count(options_) * 9);
       else if (delivered_[c].what == What::sizes)
         write_size(slot.shapes[i], host + i * 2 * sizeof(std::int64_t));
+      else if (delivered_[c].what == What::view_sizes)
+        write_size(content_of(views[delivered_[c].view], i), host + i * 2 * sizeof(std::int64_t));
     }
   }
   if (options_.mix.enabled()) gather_mix(slot);
@@ -268,7 +282,7 @@ void ColumnGather::gather_mix(Slot& slot) {
   for (std::size_t c = 0; c < delivered_.size(); ++c) {
     auto* const host = const_cast<std::byte*>(slot.columns[c].host);
     if (delivered_[c].name == "labels") labels = host;
-    const std::size_t size = delivered_[c].bytes / options_.batch_size;
+    const std::size_t size = delivered_[c].bytes / options_.most_rows();
     for (std::size_t i = 0; i < slot.locations.size(); ++i) {
       if (delivered_[c].what == What::partner) std::memcpy(host + i * size, labels + (i ^ 1U) * size, size);
       if (delivered_[c].what == What::share) std::memcpy(host + i * size, &slot.pairs[i / 2].share, size);

@@ -9,6 +9,8 @@
 //   boxes, keypoints, and columns that go along with boxes (target_columns.hpp): once for each view
 //   with correspondence          f32 [batch, views, 3, 3]
 //   samples of any size          sizes, i64 [batch, 2]: stored rows and columns
+//   if a view is padded          view_sizes, i64 [batch, 2], once for each view: rows and columns that have
+//                                pixels of the sample
 //   with mix       labels_b      the labels of the neighbours
 //                  share         f32 [batch]
 #pragma once
@@ -25,7 +27,18 @@ namespace shard {
 struct Slot;
 
 struct DeliveredColumn {
-  enum class What : std::uint8_t { fixed, padded, counts, flat, offsets, partner, share, matrices, sizes };
+  enum class What : std::uint8_t {
+    fixed,
+    padded,
+    counts,
+    flat,
+    offsets,
+    partner,
+    share,
+    matrices,
+    sizes,
+    view_sizes
+  };
   std::string name;
   What what = What::fixed;
   DType dtype = DType::i64;

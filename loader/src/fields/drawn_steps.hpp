@@ -13,6 +13,9 @@ struct DrawnSteps {
   std::span<const SampleCrop> crops;
   std::span<const Instruction> steps;
   std::span<const std::uint32_t> begins;
+  // Of the view, in this batch.
+  std::uint32_t height = 0;
+  std::uint32_t width = 0;
 };
 
 }  // namespace shard

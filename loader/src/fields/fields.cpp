@@ -163,7 +163,7 @@ std::vector<DeliveredField> delivered_fields(const DatasetInfo& info, const Load
       const TransformOptions& view = view_options(options, number);
       try {
         field.views.push_back(plan_field_view(plan_transform(own, options_of_field(view, of)), of,
-                                              !view.operations.empty(), options.batch_size));
+                                              !view.operations.empty(), options.most_rows()));
       } catch (const Error& error) {
         refuse(error.what());
       }
@@ -191,7 +191,7 @@ FieldMemory field_memory(const DatasetInfo& info, const LoaderOptions& options) 
     if (form->decoded_by_device())
       memory.decoded_bytes =
           std::max(memory.decoded_bytes,
-                   round_up(form->transform_input().size_bytes() * options.batch_size, kPixelsAlign));
+                   round_up(form->transform_input().size_bytes() * options.most_rows(), kPixelsAlign));
     for (const FieldView& view : field.views) {
       memory.pixels_bytes = std::max(memory.pixels_bytes, view.pixels_bytes);
       memory.between_bytes = std::max(memory.between_bytes, view.between_bytes);

@@ -148,6 +148,7 @@ Geometry draw_geometry(const TransformWork& work, const TransformOptions& option
                        std::uint64_t epoch, std::uint64_t draw, std::uint32_t view) {
   Geometry geometry;
   geometry.crop = draw_crop(work.stored, options, crop_seed(seed, view), epoch, draw);
+  if (options.padded != 0) place_padded(geometry.crop, work.delivered.width);
   geometry.height = work.delivered.height;
   geometry.width = work.delivered.width;
   std::vector<Instruction> program;

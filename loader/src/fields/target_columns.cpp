@@ -44,18 +44,14 @@ bool is_kept(const MovedBox& moved, const BoxOptions& options) noexcept {
 TargetColumns::TargetColumns(const Dataset& dataset, const LoaderOptions& options)
     : dataset_(dataset), roles_(dataset.info().columns.size()) {
   const DatasetInfo& info = dataset.info();
-  const std::vector<TransformWork> works = plan_views(info, options);
-  for (const TransformWork& work : works) {
-    heights_.push_back(work.delivered.height);
-    widths_.push_back(work.delivered.width);
-  }
-  geometries_.resize(works.size());
-  steps_.resize(works.size());
+  const std::size_t views = view_count(options);
+  geometries_.resize(views);
+  steps_.resize(views);
   for (std::size_t i = 0; i < info.columns.size(); ++i) {
     const std::string& name = info.columns[i].name;
     if (const auto found = options.boxes.find(name); found != options.boxes.end()) {
       sets_.push_back({i, found->second, {}, 0});
-      sets_.back().views.resize(works.size());
+      sets_.back().views.resize(views);
     }
     if (const auto found = options.keypoints.find(name); found != options.keypoints.end())
       roles_[i].keypoints = &found->second;
@@ -76,8 +72,8 @@ void TargetColumns::start_sample(const ShardReader& shard, std::uint64_t sample,
     const auto steps = drawn.steps.subspan(drawn.begins[row], drawn.begins[row + 1] - drawn.begins[row]);
     Geometry& geometry = geometries_[view];
     geometry.crop = drawn.crops[row];
-    geometry.height = heights_[view];
-    geometry.width = widths_[view];
+    geometry.height = drawn.height;
+    geometry.width = drawn.width;
     geometry.steps.assign(steps.begin(), steps.end());
     steps_of(geometry, steps_[view]);
   }

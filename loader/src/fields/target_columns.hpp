@@ -64,8 +64,6 @@ class TargetColumns {
   };
   std::vector<Role> roles_;
   std::vector<BoxSet> sets_;
-  std::vector<std::uint32_t> heights_;  // by view
-  std::vector<std::uint32_t> widths_;
 
   std::span<const DrawnSteps> views_;
   // Of the current sample, by view.

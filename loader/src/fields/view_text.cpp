@@ -41,7 +41,7 @@ void members(Words& words, Normalization& of) {
 }
 template <class Words>
 void members(Words& words, TransformOptions& of) {
-  if (words.version > 1) words(of.resize, of.resize_height, of.resize_width, of.filter, of.fill);
+  if (words.version > 1) words(of.resize, of.resize_height, of.resize_width, of.padded, of.filter, of.fill);
   words(of.crop, of.crop_height, of.crop_width, of.scale, of.ratio, of.flip_probability, of.dtype, of.layout,
         of.normalization, of.operations);
 }
@@ -177,7 +177,8 @@ std::string views_to_text(const std::vector<TransformOptions>& views) {
   std::vector<TransformOptions> copies = views;
   // Earlier versions of this library read what they know.
   const bool resized = std::any_of(views.begin(), views.end(), [](const TransformOptions& view) {
-    return view.resize != ResizeKind::none || view.filter != ResizeFilter::bilinear || !view.fill.empty();
+    return view.resize != ResizeKind::none || view.filter != ResizeFilter::bilinear || !view.fill.empty() ||
+           view.padded != 0;
   });
   words.version = resized ? kVersion : 1;
   words(words.version, copies);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -40,11 +41,59 @@ void name_layouts(const DatasetInfo& info, LoaderOptions& options) {
   set_views(options, std::move(views));
 }
 
+std::vector<TransformOptions> bucket_views(const LoaderOptions& options) {
+  std::vector<TransformOptions> views;
+  for (const Bucket& bucket : options.buckets) {
+    TransformOptions view = options.transform;
+    view.resize = ResizeKind::cover;
+    view.resize_height = bucket.height;
+    view.resize_width = bucket.width;
+    if (options.bucket_crop == BucketCrop::random) {
+      view.crop = CropKind::random;
+      view.crop_height = bucket.height;
+      view.crop_width = bucket.width;
+    }
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+bool sizes_differ(const LoaderOptions& options, std::size_t view) noexcept {
+  return !options.buckets.empty() || view_options(options, view).padded != 0;
+}
+
+namespace {
+
+// The transform of the bucket with the most pixels.
+TransformWork plan_buckets(const DatasetInfo& info, const LoaderOptions& options) {
+  const auto refuse = [](const std::string& message) {
+    throw Error(ErrorCode::invalid_argument, "buckets: " + message);
+  };
+  check_buckets(options.buckets);
+  if (!info.spec.is_free())
+    refuse(fmt::format("they are for samples of any size, and these are all {} x {}: leave them out",
+                       info.spec.height, info.spec.width));
+  if (!options.further_views.empty()) refuse("they are for one view; leave further_views out");
+  if (options.mix.enabled()) refuse("mixed pairs are not possible with them; leave mix out");
+  const TransformOptions& view = options.transform;
+  if (view.crop != CropKind::none || view.resize != ResizeKind::none || view.padded != 0)
+    refuse("each sample is resized to cover its bucket: leave crop, resize and padded out");
+  std::optional<TransformWork> largest;
+  for (const TransformOptions& bucket : bucket_views(options)) {
+    TransformWork work = plan_transform(info, bucket);
+    if (!largest || work.delivered.elements() > largest->delivered.elements()) largest = std::move(work);
+  }
+  return *largest;
+}
+
+}  // namespace
+
 std::vector<TransformWork> plan_views(const DatasetInfo& info, const LoaderOptions& options) {
   if (view_count(options) > kMaxViews)
     throw Error(ErrorCode::invalid_argument, fmt::format("a batch of {} views of each sample; at most {}",
                                                          view_count(options), kMaxViews));
   std::vector<TransformWork> works;
+  if (!options.buckets.empty()) return {plan_buckets(info, options)};
   for (std::size_t view = 0; view < view_count(options); ++view) {
     try {
       works.push_back(plan_transform(info, view_options(options, view), static_cast<std::uint32_t>(view)));
@@ -75,7 +124,8 @@ std::vector<TransformWork> plan_views(const DatasetInfo& info, const LoaderOptio
 }
 
 bool delivers_stored(const DatasetInfo& info, const LoaderOptions& options) {
-  return options.further_views.empty() && !options.mix.enabled() && is_identity(info, options.transform);
+  return options.further_views.empty() && !options.mix.enabled() && options.buckets.empty() &&
+         is_identity(info, options.transform);
 }
 
 bool decodes_once(const DatasetInfo& info, const LoaderOptions& options) {

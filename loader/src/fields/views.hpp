@@ -18,7 +18,22 @@ std::vector<TransformOptions> views_of(const LoaderOptions& options);
 void set_views(LoaderOptions& options, std::vector<TransformOptions> views);
 // Gives views without a layout that of LoaderOptions::unnamed_layout.
 void name_layouts(const DatasetInfo& info, LoaderOptions& options);
-// The transforms, without the samples of a batch. Errors: those of plan_transform(), naming the view.
+// The view of each bucket (LoaderOptions::buckets).
+std::vector<TransformOptions> bucket_views(const LoaderOptions& options);
+// True if batches have sizes of their own: buckets, padded.
+bool sizes_differ(const LoaderOptions& options, std::size_t view) noexcept;
+// Of the rows and the delivered size of each batch that the view may have: calls visit(spec, rows).
+template <class Visit>
+void for_each_size(const TransformWork& view, const LoaderOptions& options, const Visit& visit) {
+  SampleSpec spec = view.delivered;
+  if (options.buckets.empty()) return visit(spec, options.most_rows());
+  for (const Bucket& bucket : options.buckets) {
+    spec.height = bucket.height;
+    spec.width = bucket.width;
+    visit(spec, (options.global_batch_of(bucket) + options.world_size - 1) / options.world_size);
+  }
+}
+// The transforms, without the samples of a batch. With buckets: of the largest. Errors: those of plan_transform(), naming the view.
 std::vector<TransformWork> plan_views(const DatasetInfo& info, const LoaderOptions& options);
 // True if there is no transform: the delivered bytes are those that go to the device.
 bool delivers_stored(const DatasetInfo& info, const LoaderOptions& options);

@@ -18,6 +18,8 @@ enum Purpose : std::uint64_t {
   kKeys = 7,
   kUniform = 8,
   kRounds = 9,
+  kBucketSamples = 10,
+  kBucketBatches = 11,
 };
 
 // A key for one purpose of one epoch.

@@ -5,7 +5,9 @@
 #include <mutex>
 #include <numeric>
 
+#include "order/bucket_order.hpp"
 #include "order/epoch_key.hpp"
+#include "order/part_begin.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/order.hpp"
 
@@ -13,9 +15,10 @@ namespace shard {
 
 namespace {
 
-// The start of part `part` if n items are divided into `parts` parts whose sizes differ by at most one.
-std::uint64_t part_begin(std::uint64_t n, std::uint64_t part, std::uint64_t parts) noexcept {
-  return n / parts * part + n % parts * part / parts;
+// Buckets have tails of their own.
+OrderOptions with_short_tail(OrderOptions options) {
+  options.tail = Tail::short_;
+  return options;
 }
 
 }  // namespace
@@ -69,6 +72,24 @@ Order::Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& o
         positions(), options.batch_size, options.world_size));
 }
 
+Order::Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& options,
+             std::span<const std::uint16_t> assignment, std::span<const std::uint64_t> global_batches)
+    : Order(shard_samples, with_short_tail(options)) {
+  const bool plain = !options.sampling && options.samples_per_epoch == 0 && options.repeats == 1;
+  if (!plain || options.partition != Partition::global)
+    throw Error(ErrorCode::invalid_argument,
+                "buckets need each sample once per epoch: without sampling, samples_per_epoch, repeats and "
+                "partition by_shard");
+  options_ = options;
+  buckets_ = std::make_shared<const BucketOrder>(
+      assignment, global_batches,
+      BucketOrderOptions{options.rank, options.world_size, options.order, options.tail, options.seed});
+}
+
+std::vector<std::uint64_t> Order::left_out() const {
+  return buckets_ ? buckets_->left_out() : std::vector<std::uint64_t>();
+}
+
 void Order::check_sampling() const {
   auto refuse = [](const std::string& message) { throw Error(ErrorCode::invalid_argument, message); };
   const std::uint64_t global = options_.batch_size * options_.world_size;
@@ -97,13 +118,14 @@ std::uint64_t Order::positions() const noexcept {
 }
 
 std::uint64_t Order::batches() const noexcept {
+  if (buckets_) return buckets_->batches();
   const std::uint64_t global = options_.batch_size * options_.world_size;
   return options_.tail == Tail::drop ? positions() / global : (positions() + global - 1) / global;
 }
 
 std::uint64_t Order::samples_of_rank() const noexcept {
   const bool same_each_epoch =
-      options_.order == OrderMode::sequential && options_.partition == Partition::global;
+      options_.order == OrderMode::sequential && options_.partition == Partition::global && !buckets_;
   return same_each_epoch ? std::min(samples_, batches() * options_.batch_size) : samples_;
 }
 
@@ -175,6 +197,11 @@ Order::Rows Order::rows_of(std::uint64_t index, std::uint64_t length) const noex
 }
 
 void Order::batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) const {
+  out.bucket = 0;
+  if (buckets_) {
+    out.bucket = buckets_->batch(epoch, index, out);
+    return;
+  }
   if (index >= batches())
     throw Error(ErrorCode::invalid_argument, fmt::format("batch {} of {} in an epoch", index, batches()));
   const bool by_shard = options_.partition == Partition::by_shard;

@@ -6,6 +6,7 @@
 #include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "fields/view_text.hpp"
+#include "order/bucket_order.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/order.hpp"
 
@@ -44,10 +45,12 @@ std::string Order::described(std::uint64_t drawn) const {
 }
 
 std::uint64_t Order::digest() const {
+  if (buckets_) return buckets_->digest();
   return xxh3(described(sampling_ ? sampling_->digest() : 0) + (permutes_few() ? " few 2" : ""));
 }
 
 std::uint64_t Order::earlier_digest() const {
+  if (buckets_) return buckets_->digest();
   return xxh3(described(sampling_ ? sampling_->earlier_digest() : 0));
 }
 

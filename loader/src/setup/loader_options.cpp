@@ -29,7 +29,8 @@ void check_fields(const DatasetInfo& info, const LoaderOptions& options) {
   };
   bool placed = info.spec.is_free();
   for (std::size_t view = 0; view < view_count(options); ++view)
-    placed = placed || view_options(options, view).resize != ResizeKind::none;
+    placed = placed || view_options(options, view).resize != ResizeKind::none ||
+             view_options(options, view).padded != 0;
   for (const FieldSpec& field : info.fields) {
     const auto asked = options.fields.find(field.name);
     if (asked == options.fields.end()) continue;
@@ -39,7 +40,8 @@ void check_fields(const DatasetInfo& info, const LoaderOptions& options) {
              "read them one by one, or convert with a size (for example --resize 256 --crop 256)");
     if (placed && asked->second.sampling != FieldSampling::stored)
       refuse(field,
-             "it cannot follow views that resize (shortest, longest, squash, letterbox) yet: deliver it "
+             "it cannot follow views that resize (shortest, longest, squash, letterbox, cover) or pad yet: "
+             "deliver it "
              "as stored, or use a crop");
   }
 }
@@ -74,7 +76,7 @@ void set_batch_bytes(const Dataset& dataset, LoaderOptions& options) {
   if (bytes != 0) return;
   // What is staged lies in up to prefetch + 1 buffers.
   const std::uint64_t pinned = options.memory.pinned_bytes / (std::uint64_t{options.prefetch} + 1);
-  const std::uint64_t usual = mean_sample_bytes(dataset) * options.batch_size * 3 / 2;
+  const std::uint64_t usual = mean_sample_bytes(dataset) * options.most_rows() * 3 / 2;
   bytes = std::max(std::min(usual, pinned), largest);
 }
 
@@ -104,6 +106,32 @@ std::vector<std::uint64_t> samples_of_shards(const DatasetInfo& info) {
   std::vector<std::uint64_t> samples;
   for (const ShardSummary& shard : info.shards) samples.push_back(shard.samples);
   return samples;
+}
+
+Order make_order(const Dataset& dataset, const LoaderOptions& options) {
+  const std::vector<std::uint64_t> shards = samples_of_shards(dataset.info());
+  if (options.buckets.empty()) return {shards, options};
+  check_buckets(options.buckets);
+  if (dataset.is_remote() && options.order != OrderMode::shuffle)
+    throw Error(ErrorCode::unsupported,
+                "buckets of a data set on a server need order shuffle; make a copy first for another order");
+  std::vector<std::uint16_t> assignment;
+  std::vector<std::uint64_t> global_batches;
+  for (const Bucket& bucket : options.buckets) global_batches.push_back(options.global_batch_of(bucket));
+  const std::uint64_t samples = dataset.size();
+  assignment.reserve(samples);
+  SampleSize last;
+  std::uint16_t bucket = 0;
+  for (std::uint64_t i = 0; i < samples; ++i) {
+    const Dataset::Location at = dataset.locate(i);
+    const SampleSpec spec = dataset.shard(at.shard).images().spec_of(at.sample);
+    if (const SampleSize size{spec.height, spec.width}; size != last) {
+      bucket = static_cast<std::uint16_t>(bucket_of(size.height, size.width, options.buckets));
+      last = size;
+    }
+    assignment.push_back(bucket);
+  }
+  return {shards, options, assignment, global_batches};
 }
 
 }  // namespace shard

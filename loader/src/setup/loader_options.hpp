@@ -16,5 +16,8 @@ LoaderOptions check_loader_options(LoaderOptions options, const Dataset& dataset
 
 // What an Order is made from.
 std::vector<std::uint64_t> samples_of_shards(const DatasetInfo& info);
+// The order of a loader, of checked options. With buckets it reads the sizes of all samples. Errors: those of
+// Order and Dataset::shard(); unsupported.
+Order make_order(const Dataset& dataset, const LoaderOptions& options);
 
 }  // namespace shard

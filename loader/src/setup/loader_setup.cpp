@@ -1,5 +1,6 @@
 #include "setup/loader_setup.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "fields/delivered_columns.hpp"
@@ -18,6 +19,25 @@ std::shared_ptr<Device> require_non_null(std::shared_ptr<Device> device) {
   return device;
 }
 
+// What a batch of samples of these sizes is padded to.
+SampleSpec padded_spec(const TransformWork& work, const TransformOptions& options,
+                       std::span<const SampleSize> shapes) {
+  SampleSize most{1, 1};
+  const auto include = [&](const SampleSpec& stored) {
+    const SampleSize size = padded_size(stored, options);
+    most = {std::max(most.height, size.height), std::max(most.width, size.width)};
+  };
+  if (shapes.empty() && !work.stored.is_free()) include(work.stored);
+  for (const SampleSize& shape : shapes) include(work.stored.sized(shape.height, shape.width));
+  const auto rounded = [&](std::uint32_t side) {
+    return (side + options.padded - 1) / options.padded * options.padded;
+  };
+  SampleSpec delivered = work.delivered;
+  delivered.height = rounded(most.height);
+  delivered.width = rounded(most.width);
+  return delivered;
+}
+
 }  // namespace
 
 LoaderSetup::LoaderSetup(Dataset data, std::shared_ptr<Device> to, LoaderOptions with)
@@ -26,7 +46,7 @@ LoaderSetup::LoaderSetup(Dataset data, std::shared_ptr<Device> to, LoaderOptions
       asked{with.boxes, with.keypoints},
       views_text(views_to_text(views_of(with))),
       options(check_loader_options(std::move(with), dataset)),
-      order(samples_of_shards(dataset.info()), options) {
+      order(make_order(dataset, options)) {
   plan();
 }
 
@@ -45,11 +65,28 @@ LoaderSetup::LoaderSetup(const LoaderSetup& before, std::vector<TransformOptions
   plan();
 }
 
+void LoaderSetup::set_views_of_batch(const BatchIndices& batch, std::span<const SampleSize> shapes,
+                                     std::vector<BatchView>& views) const {
+  views.clear();
+  for (std::size_t view = 0; view < transforms.size(); ++view) {
+    BatchView made{&view_options(options, view), transforms[view].delivered};
+    if (!bucket_options.empty()) {
+      made.options = &bucket_options[batch.bucket];
+      made.delivered.height = made.options->resize_height;
+      made.delivered.width = made.options->resize_width;
+    } else if (made.options->padded != 0) {
+      made.delivered = padded_spec(transforms[view], *made.options, shapes);
+    }
+    views.push_back(made);
+  }
+}
+
 void LoaderSetup::plan() {
   const DatasetInfo& info = dataset.info();
   forms = stored_forms(info, options);
   form = forms.front();
   transforms = plan_views(info, options);
+  bucket_options = bucket_views(options);
   fields = delivered_fields(info, options);
   identity = delivers_stored(info, options);
   targets = has_targets(options);

@@ -12,6 +12,12 @@
 
 namespace shard {
 
+// What one view of a batch is made by.
+struct BatchView {
+  const TransformOptions* options = nullptr;
+  SampleSpec delivered;
+};
+
 // Never changes. Loader and feeder read it.
 struct LoaderSetup {
   // Errors: invalid_argument (no device; naming option and bounds).
@@ -34,8 +40,14 @@ struct LoaderSetup {
   Order order;
   StoredForms forms;                       // of the images and the delivered fields
   std::shared_ptr<const StoredForm> form;  // of the images
-  // The transforms of the views, without the samples of a batch.
+  // The transforms of the views, without the samples of a batch. If batches differ in size, what is delivered
+  // is the most.
   std::vector<TransformWork> transforms;
+  // The views of each bucket (LoaderOptions::buckets): their options, and what they deliver.
+  std::vector<TransformOptions> bucket_options;
+  // Sets the views of a batch: of its bucket, or padded (`shapes`: of its samples, else not used).
+  void set_views_of_batch(const BatchIndices& batch, std::span<const SampleSize> shapes,
+                          std::vector<BatchView>& views) const;
   std::vector<DeliveredField> fields;
   // True if there is no transform: the delivered bytes are those that go to the device.
   bool identity = false;

@@ -92,6 +92,8 @@ struct Slot {
 
   // Samples of any size: the stored rows and columns of each.
   std::vector<SampleSize> shapes;
+  // A delivered sample of each view, in this batch.
+  std::vector<SampleSpec> delivered;
 
   // Recorded by the transport: the samples are on the device.
   Event copied_event;

@@ -70,6 +70,15 @@ SampleSize resized_size(const SampleSpec& stored, const TransformOptions& option
       if (by_height) return {options.resize_height, std::max(round_even(stored.width * ratio), 1U)};
       return {std::max(round_even(stored.height * ratio), 1U), options.resize_width};
     }
+    case ResizeKind::cover: {
+      // The side that limits becomes exactly what it must be.
+      const bool by_height = width * options.resize_height >= height * options.resize_width;
+      const double ratio = by_height ? static_cast<double>(options.resize_height) / stored.height
+                                     : static_cast<double>(options.resize_width) / stored.width;
+      if (by_height)
+        return {options.resize_height, std::max(round_even(stored.width * ratio), options.resize_width)};
+      return {std::max(round_even(stored.height * ratio), options.resize_height), options.resize_width};
+    }
     case ResizeKind::none:
       break;
   }
@@ -90,10 +99,10 @@ SampleCrop resized_view(const SampleSpec& stored, const TransformOptions& option
   const SampleSize size = resized_size(stored, options);
   crop.resized_height = size.height;
   crop.resized_width = size.width;
-  const bool boxed = options.resize == ResizeKind::letterbox;
   SampleSize view = size;
-  if (boxed) view = {options.resize_height, options.resize_width};
-  if (options.crop != CropKind::none && !boxed) view = {options.crop_height, options.crop_width};
+  if (options.resize == ResizeKind::letterbox || options.resize == ResizeKind::cover)
+    view = {options.resize_height, options.resize_width};
+  if (options.crop != CropKind::none) view = {options.crop_height, options.crop_width};
   SampleRandom* const drawn = options.crop == CropKind::random ? &random : nullptr;
   crop.row = -begin_of(size.height, view.height, drawn);
   crop.column = -begin_of(size.width, view.width, drawn);
@@ -101,6 +110,14 @@ SampleCrop resized_view(const SampleSpec& stored, const TransformOptions& option
 }
 
 }  // namespace
+
+SampleSize padded_size(const SampleSpec& stored, const TransformOptions& options) {
+  return resized_size(stored, options);
+}
+
+void place_padded(SampleCrop& crop, std::uint32_t view_width) noexcept {
+  if (crop.flip) crop.column = static_cast<std::int32_t>(view_width - crop.resized_width);
+}
 
 SampleCrop draw_crop(const SampleSpec& stored, const TransformOptions& options, std::uint64_t seed,
                      std::uint64_t epoch, std::uint64_t draw) {
@@ -110,7 +127,8 @@ SampleCrop draw_crop(const SampleSpec& stored, const TransformOptions& options, 
   const std::uint32_t width = options.crop_width != 0 ? options.crop_width : stored.width;
   if (options.crop == CropKind::random_resized) {
     crop = random_resized(stored, options, random);
-  } else if (options.resize != ResizeKind::none || height > stored.height || width > stored.width) {
+  } else if (options.padded != 0 || options.resize != ResizeKind::none || height > stored.height ||
+             width > stored.width) {
     crop = resized_view(stored, options, random);
   } else if (options.crop == CropKind::center) {
     crop = {round_even((stored.width - width) / 2.0), round_even((stored.height - height) / 2.0), width,

@@ -34,22 +34,26 @@ SampleSpec pixels_to_augment(const TransformWork& work) {
 
 // Whether boxes are resized by exact_filter.hpp, and placed.
 bool is_exact(const SampleSpec& stored, const TransformOptions& options) {
-  return stored.is_free() || options.resize != ResizeKind::none;
+  return stored.is_free() || options.resize != ResizeKind::none || options.padded != 0;
+}
+
+std::uint32_t padded_to(std::uint32_t side, std::uint32_t multiple) {
+  return (side + multiple - 1) / multiple * multiple;
 }
 
 void check_resize_options(const SampleSpec& stored, const TransformOptions& options) {
   const std::uint32_t height = options.resize_height;
   const std::uint32_t width = options.resize_width;
-  if (options.resize > ResizeKind::letterbox || options.filter > ResizeFilter::box)
+  if (options.resize > ResizeKind::cover || options.filter > ResizeFilter::box)
     refuse(
-        fmt::format("resize is {} and filter {}; they must be none (0) to letterbox (4), and bilinear (0) "
+        fmt::format("resize is {} and filter {}; they must be none (0) to cover (5), and bilinear (0) "
                     "to box (2)",
                     static_cast<int>(options.resize), static_cast<int>(options.filter)));
   const std::string_view name = words_of(ResizeKind{})[static_cast<std::size_t>(options.resize)];
   if (options.resize == ResizeKind::none && (height != 0 || width != 0))
     refuse(
         fmt::format("resize_height is {} and resize_width {}, but resize is none: choose shortest, "
-                    "longest, squash or letterbox, or leave them 0",
+                    "longest, squash, letterbox or cover, or leave them 0",
                     height, width));
   if (options.resize != ResizeKind::none) {
     if (height < 1 || width < 1 || height > kMaxResized || width > kMaxResized)
@@ -58,19 +62,20 @@ void check_resize_options(const SampleSpec& stored, const TransformOptions& opti
     if (one_number && height != width)
       refuse(
           fmt::format("resize {} to {} x {}: it has one number, which is given twice", name, height, width));
-    if (one_number && options.crop == CropKind::none)
+    if (one_number && options.crop == CropKind::none && options.padded == 0)
       refuse(
           fmt::format("resize {} to {} makes samples of different sizes, and a batch has one: add a crop "
-                      "(center or random), or use squash or letterbox",
+                      "(center or random), or use squash, letterbox, cover or padded",
                       name, height));
     if (options.crop == CropKind::random_resized)
       refuse(fmt::format("resize is {} and crop random_resized, which resizes itself: leave one out", name));
     if (options.resize == ResizeKind::letterbox && options.crop != CropKind::none)
       refuse("resize is letterbox, which delivers its size: leave crop out");
-    if (options.resize == ResizeKind::squash && options.crop != CropKind::none &&
+    const bool whole = options.resize == ResizeKind::squash || options.resize == ResizeKind::cover;
+    if (whole && options.crop != CropKind::none &&
         (options.crop_height > height || options.crop_width > width))
-      refuse(fmt::format("the crop of {} x {} is larger than what resize squash makes, {} x {}",
-                         options.crop_height, options.crop_width, height, width));
+      refuse(fmt::format("the crop of {} x {} is larger than what resize {} makes of each sample, {} x {}",
+                         options.crop_height, options.crop_width, name, height, width));
   }
   if (is_exact(stored, options) && (stored.dtype != DType::u8 || stored.channels > 4))
     refuse(fmt::format(
@@ -88,10 +93,17 @@ void check_resize_options(const SampleSpec& stored, const TransformOptions& opti
         fmt::format("filter is {}, but these samples have one size, and random_resized of those is bilinear: "
                     "leave filter out",
                     words_of(ResizeFilter{})[static_cast<std::size_t>(options.filter)]));
-  if (stored.is_free() && options.resize == ResizeKind::none && options.crop == CropKind::none)
+  if (stored.is_free() && options.resize == ResizeKind::none && options.crop == CropKind::none &&
+      options.padded == 0)
     refuse(
         "the samples are of any size, and a batch has one: choose random_resized, a crop (center or "
-        "random), or a resize (squash, letterbox, or shortest or longest with a crop)");
+        "random), a resize (squash, letterbox, cover, or shortest or longest with a crop), buckets, or "
+        "padded");
+  if (options.padded > kMaxResized)
+    refuse(fmt::format("padded is {}; it must be 0 to {}", options.padded, kMaxResized));
+  const bool keeps_shape = options.resize == ResizeKind::none || options.resize == ResizeKind::longest;
+  if (options.padded != 0 && (options.crop != CropKind::none || !keeps_shape))
+    refuse("padded keeps whole samples: leave crop out, and resize but for longest");
 }
 
 void check_crop_options(const SampleSpec& stored, const TransformOptions& options) {
@@ -238,6 +250,11 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
     delivered.height = options.resize_height;
     delivered.width = options.resize_width;
   }
+  // The most. Samples of any size that are not resized have no bound here.
+  if (options.padded != 0) {
+    delivered.height = padded_to(std::max(delivered.height, 1U), options.padded);
+    delivered.width = padded_to(std::max(delivered.width, 1U), options.padded);
+  }
   if (options.crop != CropKind::none) {
     delivered.height = options.crop_height;
     delivered.width = options.crop_width;
@@ -251,7 +268,7 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
 
 bool is_identity(const SampleSpec& stored, const TransformOptions& options) {
   const bool normalizes = is_float(stored.dtype) && options.normalization;
-  return !normalizes && options.operations.empty() && options.flip_probability == 0 &&
+  return !normalizes && options.padded == 0 && options.operations.empty() && options.flip_probability == 0 &&
          options.crop != CropKind::random_resized && options.resize == ResizeKind::none &&
          !stored.is_free() && check_transform(stored, options) == stored;
 }
@@ -275,6 +292,11 @@ TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& gi
     if (has_it) asked.normalization.reset();
   }
   work.delivered = check_transform(work.stored, asked);
+  if (options.padded != 0 && options.resize == ResizeKind::none && info.spec.is_free()) {
+    const LargestSample largest = info.largest();
+    work.delivered.height = padded_to(largest.height, options.padded);
+    work.delivered.width = padded_to(largest.width, options.padded);
+  }
   work.exact = is_exact(work.stored, options);
   work.filter = options.filter;
   if (work.exact)

@@ -42,7 +42,7 @@ class Direct final : public Transport {
       : context_(context), files_(*context.dataset), reads_(std::size_t{context.options->prefetch} + 1) {
     const LoaderOptions& options = *context.options;
     const auto first = open_first();
-    const std::uint64_t batch = options.batch_size;
+    const std::uint64_t batch = options.most_rows();
     const std::uint64_t slots = options.prefetch + 1;
     const DatasetInfo& info = context.dataset->info();
     memory_ = direct_memory(info, options, alignment_);

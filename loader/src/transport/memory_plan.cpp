@@ -46,12 +46,16 @@ std::uint64_t parts_bytes(std::span<const std::shared_ptr<const StoredForm>> for
 
 SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
                        TransportKind link) {
-  const std::uint64_t batch = options.batch_size;
+  const std::uint64_t batch = options.most_rows();
   const StoredForms forms = stored_forms(info, options);
   SlotMemory memory;
   for (const TransformWork& view : plan_views(info, options)) {
     memory.images_offsets.push_back(round_up(memory.images_bytes, kColumnAlign));
-    memory.images_bytes = memory.images_offsets.back() + view.delivered.size_bytes() * batch;
+    std::uint64_t most = 0;
+    for_each_size(view, options, [&](const SampleSpec& delivered, std::uint64_t rows) {
+      most = std::max(most, delivered.size_bytes() * rows);
+    });
+    memory.images_bytes = memory.images_offsets.back() + most;
   }
   for (const DeliveredField& field : delivered_fields(info, options))
     for (const FieldView& view : field.views) {
@@ -87,9 +91,10 @@ ComputeMemory compute_memory(const DatasetInfo& info, const DeviceInfo& device,
   for (std::size_t view = 0; view < works.size(); ++view) {
     const std::vector<Operation>& operations = view_options(options, view).operations;
     if (operations.empty()) continue;
-    const std::uint64_t bytes =
-        augment_scratch_bytes(works[view].delivered, options.batch_size, mixes(operations));
-    memory.augment_bytes = std::max(memory.augment_bytes, bytes);
+    for_each_size(works[view], options, [&](const SampleSpec& delivered, std::uint64_t rows) {
+      memory.augment_bytes =
+          std::max(memory.augment_bytes, augment_scratch_bytes(delivered, rows, mixes(operations)));
+    });
   }
   // Resident samples are copied in one batch and read in others, in the order of one stream.
   if (memory.augment_bytes > 0 && options.transport != TransportKind::resident) memory.lanes = 2;
@@ -100,11 +105,11 @@ LateMemory late_memory(const DatasetInfo& info, const DeviceInfo& device, const 
                        TransportKind link) {
   const auto form = make_stored_form(info);
   if (!form->is_free() || reads_in_place(device, options, link)) return {};
-  const std::uint64_t all = form->most_bytes_to_device() * options.batch_size;
+  const std::uint64_t all = form->most_bytes_to_device() * options.most_rows();
   const std::uint64_t decoded = round_up(form->most_decoded(), TransformWork::kUnpackedAlign);
   const bool fits =
       form->room_bytes(options) >= all &&
-      (!form->decoded_by_device() || form->decoded_room_bytes(options) >= decoded * options.batch_size);
+      (!form->decoded_by_device() || form->decoded_room_bytes(options) >= decoded * options.most_rows());
   if (fits) return {};
   return {round_up(form->most_bytes_to_device(), kPartAlign), options.mix.enabled() ? 2U : 1U};
 }
@@ -118,13 +123,13 @@ StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& optio
     throw Error(ErrorCode::resource,
                 fmt::format("{} staging buffers for batches of {} samples need {} bytes of pinned memory; "
                             "pinned_bytes is {}: raise it, or lower prefetch or batch_size",
-                            memory.plan.buffers, options.batch_size, memory.size_bytes(),
+                            memory.plan.buffers, options.most_rows(), memory.size_bytes(),
                             options.memory.pinned_bytes));
   return memory;
 }
 
 DirectMemory direct_memory(const DatasetInfo& info, const LoaderOptions& options, std::uint32_t alignment) {
-  const std::uint64_t batch = options.batch_size;
+  const std::uint64_t batch = options.most_rows();
   DirectMemory memory;
   const std::uint64_t unit = memory.unit_bytes = std::max<std::uint64_t>(alignment, kPage);
   std::uint64_t rows = 0;

@@ -40,6 +40,7 @@ class Loader {
   // Valid until one of them is called.
   const LoaderOptions& options() const noexcept;
   // A delivered sample of one of these views; those of a batch are in Batch::spec().
+  // If batches have sizes of their own (buckets, padded), its rows and columns are 0.
   // Throws invalid_argument if there is no such view.
   SampleSpec delivered(std::size_t view = 0) const;
   // Of this rank; all ranks have the same number.

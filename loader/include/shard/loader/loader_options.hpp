@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "shard/loader/buckets.hpp"
 #include "shard/loader/order.hpp"
 #include "shard/loader/targets.hpp"
 #include "shard/loader/transform.hpp"
@@ -62,6 +63,10 @@ enum class UnnamedLayout : std::uint8_t {
 constexpr std::array<std::string_view, 3> words_of(UnnamedLayout) {
   return {"stored", "nchw_if_float", "nchw"};
 }
+
+// What a bucket keeps of a sample that is resized to cover it.
+enum class BucketCrop : std::uint8_t { center, random };
+constexpr std::array<std::string_view, 2> words_of(BucketCrop) { return {"center", "random"}; }
 
 // Bounds of memory, in bytes.
 struct MemoryOptions {
@@ -124,6 +129,14 @@ struct LoaderOptions : OrderOptions {
   // its own crop, size, operations, dtype and layout. A sample crosses the link once, and is decoded
   // once, for all of them.
   std::vector<TransformOptions> further_views;
+  // Samples of any size, one view: each batch has one of these sizes, and samples of its bucket, which are
+  // resized to cover it (ResizeKind::cover). The sizes of all samples are read when the loader is made. Order
+  // shuffle or sequential. `transform` then has no crop and no resize.
+  std::vector<Bucket> buckets;
+  BucketCrop bucket_crop = BucketCrop::center;
+  // With buckets: the pixels of a batch of this rank. A global batch of a bucket of h x w has batch_pixels x
+  // world_size / (h x w) samples, at least one; batch_size is not used. 0: batch_size x world_size samples.
+  std::uint64_t batch_pixels = 0;
   // Of images; tensors have none.
   UnnamedLayout unnamed_layout = UnnamedLayout::stored;
   // Mixup and cutmix of neighbours, for samples stored as u8 or with codec packed; one view. A batch then has
@@ -161,11 +174,29 @@ struct LoaderOptions : OrderOptions {
   MemoryOptions memory;
   RemoteOptions remote;
 
+  // The samples of a global batch of a bucket.
+  std::uint64_t global_batch_of(const Bucket& bucket) const noexcept {
+    if (batch_pixels == 0) return batch_size * world_size;
+    const std::uint64_t samples = batch_pixels * world_size / (std::uint64_t{bucket.height} * bucket.width);
+    return samples == 0 ? 1 : samples;
+  }
+  // The most rows that a batch of this rank has.
+  std::uint64_t most_rows() const noexcept {
+    std::uint64_t most = buckets.empty() ? batch_size : 1;
+    for (const Bucket& bucket : buckets) {
+      const std::uint64_t rows = (global_batch_of(bucket) + world_size - 1) / world_size;
+      most = rows > most ? rows : most;
+    }
+    return most;
+  }
+
   // visit(name, member, Limits) for each that is a number, a word or a path, those of OrderOptions and of the
   // groups too: from here come the checks with their messages and what Python passes on.
   template <class Self, class Visit>
   static void members(Self& of, Visit& visit) {
     OrderOptions::members(of, visit);
+    visit("bucket_crop", of.bucket_crop, Limits{});
+    visit("batch_pixels", of.batch_pixels, Limits{.high = 1'099'511'627'776});  // 2^40
     visit("unnamed_layout", of.unnamed_layout, Limits{});
     visit("correspondence", of.correspondence, Limits{});
     visit("verify", of.verify, Limits{});

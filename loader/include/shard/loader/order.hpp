@@ -164,9 +164,12 @@ struct BatchIndices {
   // By what augmentation is drawn: the sample or, where an epoch may have a sample more than once,
   // the position with its highest bit set.
   std::vector<std::uint64_t> draws;
+  // Which of LoaderOptions::buckets the batch has; 0 without.
+  std::size_t bucket = 0;
 };
 
 struct TableCache;
+class BucketOrder;
 
 // Immutable and thread safe. Needs one number per shard, and nothing per sample.
 class Order {
@@ -174,6 +177,11 @@ class Order {
   // shard_samples: the number of samples of each shard, in order. Throws invalid_argument naming the option
   // and its bounds.
   Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& options);
+  // Batches of one bucket each (buckets.hpp). assignment: the bucket of each sample. global_batches: the
+  // global batch size of each bucket. Order shuffle or sequential, each sample once per epoch, partition
+  // global; `tail` is applied to each bucket. It has 4 bytes per sample.
+  Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& options,
+        std::span<const std::uint16_t> assignment, std::span<const std::uint64_t> global_batches);
   // Batches of a rank per epoch.
   std::uint64_t batches() const noexcept;
   // Positions of an epoch, of all ranks together.
@@ -205,6 +213,9 @@ class Order {
   // of up to 256 items were uniform, and groups drawn as in sampling.hpp). The same where the
   // sequence has never changed.
   std::uint64_t earlier_digest() const;
+  // With buckets: how many samples of each an epoch leaves out, because they do not fill a global batch (tail
+  // drop). Else empty.
+  std::vector<std::uint64_t> left_out() const;
 
  private:
   // The sequence of the shards of an epoch.
@@ -235,6 +246,8 @@ class Order {
   // Null: each sample once.
   std::shared_ptr<const Sampling> sampling_;
   std::shared_ptr<TableCache> cache_;
+  // Null: without buckets.
+  std::shared_ptr<const BucketOrder> buckets_;
 };
 
 }  // namespace shard

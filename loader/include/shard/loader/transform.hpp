@@ -71,9 +71,12 @@ enum class ResizeKind : std::uint8_t {
   // ratios, rounded half to even, at least 1. It lies in the middle (an odd pixel is right or below), and the
   // rest has the value `fill`.
   letterbox,
+  // The smallest size that covers resize_height x resize_width: both sides times the larger of the two
+  // ratios, rounded half to even. Without a crop, the middle of that is delivered.
+  cover,
 };
-constexpr std::array<std::string_view, 5> words_of(ResizeKind) {
-  return {"none", "shortest", "longest", "squash", "letterbox"};
+constexpr std::array<std::string_view, 6> words_of(ResizeKind) {
+  return {"none", "shortest", "longest", "squash", "letterbox", "cover"};
 }
 
 // Pillow's filters, antialiased when shrinking, bit for bit (loader/src/transform/exact_filter.hpp).
@@ -86,9 +89,13 @@ struct TransformOptions {
   // Rows and columns; shortest and longest: the same number twice.
   std::uint32_t resize_height = 0;
   std::uint32_t resize_width = 0;
+  // Above 0: samples keep the sizes that `resize` makes (none or longest), and batches have the sides of their
+  // largest ones, rounded up to multiples of this number. A sample begins at row 0 and column 0; the rest has
+  // the value `fill`. Without a crop.
+  std::uint32_t padded = 0;
   // Of all resizes of samples of any size, and of `resize`. Samples of one size: random_resized has bilinear.
   ResizeFilter filter = ResizeFilter::bilinear;
-  // The bytes that letterbox, and a crop larger than its sample, puts around pixels: none (zeros), one, or
+  // The bytes around pixels, of letterbox, of a crop that is larger than its sample, and of padded: none (zeros), one, or
   // one for each channel.
   std::vector<std::uint8_t> fill;
 
@@ -113,6 +120,13 @@ struct TransformOptions {
   std::vector<Operation> operations;
 };
 
+// Rows and columns of one stored sample.
+struct SampleSize {
+  std::uint32_t height = 0;
+  std::uint32_t width = 0;
+  bool operator==(const SampleSize&) const = default;
+};
+
 // What is cut out of one stored sample: a box, which is resized to the delivered size,
 // and whether the result is flipped.
 struct SampleCrop {
@@ -132,17 +146,14 @@ struct SampleCrop {
   bool operator==(const SampleCrop&) const = default;
 };
 
-// Rows and columns of one stored sample.
-struct SampleSize {
-  std::uint32_t height = 0;
-  std::uint32_t width = 0;
-  bool operator==(const SampleSize&) const = default;
-};
-
-// The crop of one sample in one epoch. Pure. `draw`: the sample's index, or what BatchIndices::draws says.
+// The crop of one sample in one epoch. Pure. `stored`: with the sample's own rows and columns. `draw`: the sample's index, or what BatchIndices::draws says.
 // `stored` and `options` must have passed check_transform().
 SampleCrop draw_crop(const SampleSpec& stored, const TransformOptions& options, std::uint64_t seed,
                      std::uint64_t epoch, std::uint64_t draw);
+// TransformOptions::padded: the rows and columns that a sample has in its batch. Once the batch's width is
+// known, place_padded() moves a flipped sample to column 0.
+SampleSize padded_size(const SampleSpec& stored, const TransformOptions& options);
+void place_padded(SampleCrop& crop, std::uint32_t view_width) noexcept;
 
 // The delivered sample, for samples that are stored without codec and without a recorded normalisation.
 // Throws invalid_argument, naming the option, its bounds and what to do (crop larger than the sample, floats

@@ -111,6 +111,12 @@ class Batch(tuple[Any, Any]):
         return self.column("sizes")
 
     @property
+    def view_sizes(self) -> Any:
+        """column("view_sizes"), of padded views: the rows and columns of images that have pixels of the sample,
+        int64 [sample, 2]; the rest is fill."""
+        return self.column("view_sizes")
+
+    @property
     def mask(self) -> Any:
         """True for real samples, False for the padding of tail="pad": bool [sample],
         an array like the labels, on the same device; a copy."""

@@ -94,6 +94,8 @@ class Engine:
             self._columns = (*self._columns, "labels_b", "share")
         if 0 in data.shape:
             self._columns = (*self._columns, "sizes")
+        if any(view.get("padded") for view in (options, *(options.get("further_views") or ()))):
+            self._columns = (*self._columns, "view_sizes")
         if options.get("correspondence"):
             self._columns = (*self._columns, "correspondence")
         self._ordinal, self._options, self._framework = ordinal, options, framework

@@ -138,13 +138,18 @@ class Loader:
     Transform, in one pass on the device. Sizes are N or (height, width).
     center_crop, random_crop, random_resized_crop: at most one of them, as in torchvision. scale (default:
         0.08 to 1) and ratio (3/4 to 4/3) belong to the last.
-    shortest, longest, squash, letterbox: at most one of them: the whole sample is resized first. shortest=256:
-        the short side becomes 256, as torchvision's Resize(256); longest: the long side; both need
-        center_crop or random_crop. squash=(h, w): to this size. letterbox=(h, w): as large as fits, in the
-        middle.
+    shortest, longest, squash, letterbox, cover: at most one of them: the whole sample is resized first.
+        shortest=256: the short side becomes 256, as torchvision's Resize(256); longest: the long side; both
+        need center_crop or random_crop. squash=(h, w): to this size. letterbox=(h, w): as large as fits, in
+        the middle. cover=(h, w): as small as covers it, and the middle of that, or random_crop=(h, w).
+    padded: True, or what sides are multiples of: samples keep their shapes (with longest=N: are resized),
+        lie at row 0 and column 0, and a batch has the size of its largest; Batch.view_sizes.
+    buckets: [(h, w), ...], or buckets(area=, step=, max_aspect=): each sample belongs to the size that keeps
+        most of it, and each batch has one of these sizes. bucket_crop: "center" or "random": what is kept.
+        batch_pixels: as many samples a batch as have so many pixels, instead of batch_size for all buckets.
     filter: "bilinear" (the default), "bicubic" or "box": Pillow's, bit for bit. Of samples of any size, and of
-        the four above. fill: a byte, or one for each channel, where letterbox or a crop has no pixels (0).
-        Samples of any size (docs/sizes.md) need one of these, and column("sizes") says how large each is.
+        the five above. fill: a byte, or one for each channel, where a view has no pixels (0).
+        Samples of any size (docs/sizes.md) need one of these or a crop; Batch.sizes says how large each is.
     flip: True (half of the samples), or a probability. Default: never.
     augment: an Augment: operations on the pixels, such as color jitter or RandAugment. Crop, flip, dtype,
         layout, mean and std are given here or there, not both.

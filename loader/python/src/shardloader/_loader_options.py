@@ -99,9 +99,9 @@ def _each(value: Any, data: Dataset) -> Any:
 
 
 _CROPS = ("center_crop", "random_crop", "random_resized_crop")
-_RESIZES = ("shortest", "longest", "squash", "letterbox")
+_RESIZES = ("shortest", "longest", "squash", "letterbox", "cover")
 # What an Augment says of these replaces all that the Loader says of them.
-_PLACES = (*_CROPS, *_RESIZES)
+_PLACES = (*_CROPS, *_RESIZES, "padded")
 # Further options of a Loader that an Augment can have too.
 _SHARED = ("scale", "ratio", "filter", "fill", "flip", "dtype", "layout", "mean", "std")
 
@@ -167,6 +167,7 @@ def _view(own: dict[str, Any], augment: Augment | None, number: int) -> dict[str
         "view": number,
         **_crop({name: of[name] for name in _CROPS}),
         **_resize({name: of[name] for name in _RESIZES}),
+        "padded": of["padded"] or 0,
         "filter": "bilinear" if of["filter"] is None else of["filter"],
         "fill": [] if of["fill"] is None else list(of["fill"]),
         "scale": (0.08, 1.0) if of["scale"] is None else _check.numbers("scale", of["scale"], 2),

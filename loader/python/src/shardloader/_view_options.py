@@ -19,6 +19,10 @@ def _checked_side(name: str, value: Any) -> int:
     return _check.whole(name, value, 1, 8192)
 
 
+def _checked_multiple(name: str, value: Any) -> int:
+    return int(value) if isinstance(value, bool) else _check.whole(name, value, 0, 8192)
+
+
 def _checked_fill(name: str, value: Any) -> list[int]:
     values = value if isinstance(value, (list, tuple)) else [value]
     return [_check.whole(name, one, 0, 255) for one in values]
@@ -31,6 +35,8 @@ class ViewOptions(TypedDict, total=False):
     longest: Annotated[int | None, _checked_side]
     squash: Annotated[Size | None, _checked_size]
     letterbox: Annotated[Size | None, _checked_size]
+    cover: Annotated[Size | None, _checked_size]
+    padded: Annotated[bool | int | None, _checked_multiple]
     filter: Annotated[str | None, as_it_is]
     fill: Annotated[Any, _checked_fill]
     center_crop: Annotated[Size | None, _checked_size]
