@@ -178,6 +178,9 @@ TEST_P(LoaderContract, PadsSamplesOfAnySizeToTheLargestOfTheirBatch) {
     std::set<std::uint32_t> heights;
     loader.start_epoch(2);
     while (std::optional<Batch> batch = loader.next()) {
+      const TensorView view_sizes = batch->host_column("view_sizes");
+      const auto* const first = view_sizes.as<std::int64_t>();
+      const std::vector<std::int64_t> sizes(first, first + view_sizes.elements());
       const Seen seen = look(*device_, *batch);
       const SampleSpec spec = batch->spec();
       heights.insert(spec.height);
@@ -189,7 +192,6 @@ TEST_P(LoaderContract, PadsSamplesOfAnySizeToTheLargestOfTheirBatch) {
       }
       EXPECT_EQ(spec.height, (most.height + 7) / 8 * 8);
       EXPECT_EQ(spec.width, (most.width + 7) / 8 * 8);
-      const auto* const sizes = batch->host_column("view_sizes").as<std::int64_t>();
       for (std::size_t i = 0; i < seen.ids.size(); ++i) {
         const std::uint64_t id = seen.ids[i];
         const SampleSpec sized = shape.spec.sized(free_size(id).height, free_size(id).width);
@@ -263,7 +265,8 @@ TEST_P(LoaderContract, HasOneBucketInEachBatch) {
           const Seen seen = look(*device_, *batch);
           const SampleSpec spec = batch->spec();
           seen_buckets.insert({spec.height, spec.width});
-          EXPECT_LE(seen.ids.size(), pixels == 0 ? 8 : std::max(1U, pixels / (spec.height * spec.width)));
+          EXPECT_LE(seen.ids.size(),
+                    pixels == 0 ? 8 : std::max<std::uint64_t>(1, pixels / (spec.height * spec.width)));
           for (std::size_t i = 0; i < seen.ids.size(); ++i) {
             const std::uint64_t id = seen.ids[i];
             const SampleSize size = free_size(id);
