@@ -215,7 +215,8 @@ TensorView Batch::view(const std::byte* data, DType dtype, std::vector<std::uint
 TensorView Batch::images(std::size_t view_number) const {
   const Slot& slot = lease().held().slot();
   const SampleSpec& delivered = spec(view_number);
-  std::vector<std::uint64_t> shape{size()};
+  const std::vector<std::uint32_t>& tokens = lease().tokens[view_number];
+  std::vector<std::uint64_t> shape{tokens.empty() ? size() : tokens.back()};
   for (const std::uint32_t extent : delivered.shape()) shape.push_back(extent);
   return view(slot.images->data() + slot.images_offsets[view_number], delivered.dtype, std::move(shape),
               true);

@@ -24,7 +24,7 @@ SampleSpec Loader::delivered(std::size_t view) const {
     throw Error(ErrorCode::invalid_argument, "view " + std::to_string(view) + " of a loader that has " +
                                                  std::to_string(transforms.size()) +
                                                  " (LoaderOptions::further_views)");
-  SampleSpec delivered = transforms[view].delivered;
+  SampleSpec delivered = spec_in_batch(transforms[view]);
   if (sizes_differ(impl_->setup().options, view)) delivered.height = delivered.width = 0;
   return delivered;
 }

@@ -118,7 +118,16 @@ void StepStream::transform(const TransformWork& work) {
   if (!work.frame_bytes.empty())
     device_.note_access(*this, reinterpret_cast<std::byte*>(work.broken),
                         work.sources.size() * sizeof(std::uint32_t), true);
-  device_.note_access(*this, work.target, work.delivered.size_bytes() * work.sources.size(), true);
+  if (work.patch == 0) {
+    device_.note_access(*this, work.target, work.delivered.size_bytes() * work.sources.size(), true);
+  } else {
+    for (std::size_t i = 0; i < work.sources.size(); ++i) {
+      const std::uint64_t patches = std::uint64_t{work.crops[i].resized_height / work.patch} *
+                                    (work.crops[i].resized_width / work.patch);
+      device_.note_access(*this, work.target + work.tokens[i] * work.delivered.size_bytes(),
+                          patches * work.delivered.size_bytes(), true);
+    }
+  }
   auto sources = std::make_shared<std::vector<const std::byte*>>(work.sources.begin(), work.sources.end());
   auto crops = std::make_shared<std::vector<SampleCrop>>(work.crops.begin(), work.crops.end());
   auto frames =
@@ -128,6 +137,8 @@ void StepStream::transform(const TransformWork& work) {
   owned.crops = *crops;
   auto sizes = std::make_shared<std::vector<SampleSize>>(work.sizes.begin(), work.sizes.end());
   owned.sizes = *sizes;
+  auto tokens = std::make_shared<std::vector<std::uint32_t>>(work.tokens.begin(), work.tokens.end());
+  owned.tokens = *tokens;
   owned.frame_bytes = *frames;
   auto instructions =
       std::make_shared<std::vector<Instruction>>(work.instructions.begin(), work.instructions.end());
@@ -136,7 +147,7 @@ void StepStream::transform(const TransformWork& work) {
   owned.begins = *begins;
   auto pairs = std::make_shared<std::vector<MixPair>>(work.pairs.begin(), work.pairs.end());
   owned.pairs = *pairs;
-  push({[owned, sources, crops, sizes, frames, instructions, begins, pairs] {
+  push({[owned, sources, crops, sizes, tokens, frames, instructions, begins, pairs] {
           transform_rows(owned, 0, sources->size());
           augment::mix_pairs(owned, 0, pairs->size());
         },

@@ -144,12 +144,22 @@ nb::bytes apply(const nb::list& operations, const nb::bytes& image, const std::a
 
 nb::tuple draw_places(TransformOptions view, const std::array<std::uint32_t, 3>& shape, std::uint64_t seed,
                       std::uint64_t epoch, std::uint64_t sample, std::uint32_t number) {
+  // Planned as of any size: then nothing is refused because of the size of this sample.
   DatasetSpec stored;
   stored.spec = pixels(shape);
+  const SampleSpec sized = stored.spec;
+  const bool whole = view.crop == CropKind::none && view.resize == ResizeKind::none && view.padded == 0;
+  if (!whole) stored.spec.height = stored.spec.width = 0;
   view.dtype.reset();
   view.normalization.reset();
-  const Geometry geometry =
-      draw_geometry(plan_transform(DatasetInfo(stored), view, number), view, seed, epoch, sample, number);
+  TransformWork work = plan_transform(DatasetInfo(stored), view, number);
+  work.stored = sized;
+  if (view.padded != 0) {  // what its batch makes of it is not known here
+    const SampleSize content = padded_size(sized, view);
+    work.delivered.height = content.height;
+    work.delivered.width = content.width;
+  }
+  const Geometry geometry = draw_geometry(work, view, seed, epoch, sample, number);
   nb::list steps;
   for (const Instruction& one : geometry.steps)
     steps.append(nb::cast(Drawn(std::string(to_string(one.opcode)), one.whole, one.real)));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -241,8 +242,10 @@ nb::tuple geometry(const PyLoader& self, const std::array<std::uint32_t, 3>& sha
   const std::size_t views = 1 + options.further_views.size();
   if (view >= views)
     throw Error(ErrorCode::invalid_argument, fmt::format("view {} of a loader with {}", view, views));
-  return draw_places(view == 0 ? options.transform : options.further_views[view - 1], shape, options.seed,
-                     epoch, sample, view);
+  TransformOptions chosen = view == 0 ? options.transform : options.further_views[view - 1];
+  if (!options.buckets.empty())
+    chosen = view_of_bucket(options, options.buckets[bucket_of(shape[0], shape[1], options.buckets)]);
+  return draw_places(chosen, shape, options.seed, epoch, sample, view);
 }
 
 nb::tuple delivered(const PyLoader& self) {
@@ -256,6 +259,12 @@ nb::tuple delivered(const PyLoader& self) {
 }  // namespace
 
 void bind_loader(nb::module_& module) {
+  module.def("buckets", [](std::uint64_t area, std::uint32_t step, double max_aspect) {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> all;
+    for (const Bucket& bucket : make_buckets(area, step, max_aspect))
+      all.emplace_back(bucket.height, bucket.width);
+    return all;
+  });
   nb::class_<PyBatch>(module, "Batch")
       .def_prop_ro("size", [](const PyBatch& self) { return self.batch().size(); })
       .def_prop_ro("epoch", [](const PyBatch& self) { return self.batch().epoch(); })

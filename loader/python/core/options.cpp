@@ -64,6 +64,8 @@ TransformOptions transform_options(const nb::dict& given) {
   read("resize_height", transform.resize_height, {});
   read("resize_width", transform.resize_width, {});
   read("padded", transform.padded, {});
+  read("patch", transform.patch, {});
+  read("max_tokens", transform.max_tokens, {});
   read("filter", transform.filter, {});
   if (has(given, "fill"))
     transform.fill = get<std::vector<std::uint8_t>>(given, "fill", "numbers from 0 to 255");
@@ -155,6 +157,10 @@ LoaderOptions loader_options(const nb::dict& given) {
   const std::vector<TransformOptions> views = views_of(given);
   options.transform = views.front();
   options.further_views.assign(views.begin() + 1, views.end());
+  if (has(given, "buckets"))
+    for (const auto& [height, width] : get<std::vector<std::pair<std::uint32_t, std::uint32_t>>>(
+             given, "buckets", "a list of (height, width)"))
+      options.buckets.push_back({height, width});
   if (has(given, "mix")) {
     const auto mix = nb::cast<nb::dict>(given["mix"]);
     FromDict read_mix("", mix);

@@ -159,7 +159,7 @@ def test_views_of_a_state_that_this_loader_was_not_made_with_are_restored_with_a
         (lambda text: text + " 7", "the views of a loader state"),
         (lambda text: text.replace("color_jitter", "colour_jitter"), 'the word "colour_jitter"'),
         (lambda text: text.replace("views 1 1 3 12 12", "views 1 1 1 900 900"), "the crop of 900 x 900"),
-        (lambda text: text.replace("views 1 ", "views 2 "), "version 1"),
+        (lambda text: text.replace("views 1 ", "views 3 "), "version 1 to 2"),
         (lambda text: text[: text.index("color_jitter")], "the views of a loader state"),
     ],
 )

@@ -192,6 +192,7 @@ class HostStream final : public Stream {
       std::vector<const std::byte*> sources;
       std::vector<SampleCrop> crops;
       std::vector<SampleSize> sizes;
+      std::vector<std::uint32_t> tokens;
       std::vector<std::uint64_t> frame_bytes;
       std::vector<Instruction> instructions;
       std::vector<std::uint32_t> begins;
@@ -205,6 +206,8 @@ class HostStream final : public Stream {
     owned->work.crops = owned->crops;
     owned->sizes.assign(work.sizes.begin(), work.sizes.end());
     owned->work.sizes = owned->sizes;
+    owned->tokens.assign(work.tokens.begin(), work.tokens.end());
+    owned->work.tokens = owned->tokens;
     owned->frame_bytes.assign(work.frame_bytes.begin(), work.frame_bytes.end());
     owned->work.frame_bytes = owned->frame_bytes;
     owned->instructions.assign(work.instructions.begin(), work.instructions.end());

@@ -101,8 +101,11 @@ void ComputeQueue::queue_rows(const Slot& slot, const PlacedBatch& batch, const 
     transform.pairs = slot.pairs;
     if (!slot.pairs.empty()) transform.pairs = transform.pairs.subspan(first / 2, rows / 2);
     transform.augment_scratch = lane.augment ? lane.augment->data() : nullptr;
-    transform.target =
-        slot.images->data() + slot.images_offsets[view] + first * transform.delivered.size_bytes();
+    transform.target = slot.images->data() + slot.images_offsets[view];
+    if (transform.patch != 0)
+      transform.tokens = std::span(batch.views[view].tokens).subspan(first, rows);
+    else
+      transform.target += first * transform.delivered.size_bytes();
     if (!once) {
       setup_.form->describe(transform, sizes, lane.decoded ? lane.decoded->data() : nullptr);
       if (slot.verdict) transform.broken = slot.verdict->entries() + first;

@@ -57,6 +57,7 @@ struct Batch::Lease {
   Lease(std::shared_ptr<Ring> ring, Slot* slot, std::vector<SampleSpec> delivered, Dataset data)
       : specs(std::move(delivered)),
         size(slot->indices.samples.size()),
+        tokens(slot->tokens),
         epoch(slot->epoch),
         index(slot->index),
         lent(std::make_shared<LentSlot>(std::move(ring), slot, std::move(data))) {}
@@ -67,6 +68,7 @@ struct Batch::Lease {
 
   std::vector<SampleSpec> specs;  // by view
   std::uint64_t size;
+  std::vector<std::vector<std::uint32_t>> tokens;  // by view: of patches (BatchView::tokens); else empty
   std::uint64_t epoch;
   std::uint64_t index;
   std::shared_ptr<LentSlot> lent;  // null after release()

@@ -164,7 +164,11 @@ void Placement::finish(Slot& slot) {
   std::swap(slot.indices, batch.indices);
   slot.shapes = batch.shapes;
   slot.delivered.clear();
-  for (const BatchView& view : batch.views) slot.delivered.push_back(view.delivered);
+  slot.tokens.clear();
+  for (const BatchView& view : batch.views) {
+    slot.delivered.push_back(view.spec);
+    slot.tokens.push_back(view.tokens);
+  }
 }
 
 void Placement::forget(const Slot& slot) noexcept {

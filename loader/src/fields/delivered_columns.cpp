@@ -202,6 +202,14 @@ std::vector<DeliveredColumn> delivered_columns(const DatasetInfo& info, const Lo
     padded = padded || view_options(options, view).padded != 0;
   for (std::size_t view = 0; padded && view < view_count(options); ++view)
     all.push_back({"view_sizes", What::view_sizes, DType::i64, {2}, 0, batch * 2 * 8, view});
+  for (std::size_t view = 0; view < view_count(options); ++view) {
+    const TransformOptions& of = view_options(options, view);
+    if (of.patch == 0) continue;
+    const std::uint64_t patches = batch * of.max_tokens;
+    all.push_back({"patch_offsets", What::patches, DType::i32, {}, 0, (batch + 1) * 4, view});
+    all.push_back({"patch_coords", What::patches, DType::i32, {2}, 0, patches * 2 * 4, view});
+    all.push_back({"patch_samples", What::patches, DType::i32, {}, 0, patches * 4, view});
+  }
   if (options.mix.enabled()) {
     const auto labels =
         std::find_if(all.begin(), all.end(), [](const DeliveredColumn& c) { return c.name == "labels"; });
@@ -257,6 +265,39 @@ void ColumnGather::gather(Slot& slot, std::span<const DrawnSteps> views) {
     }
   }
   if (options_.mix.enabled()) gather_mix(slot);
+  for (std::size_t view = 0; view < views.size(); ++view)
+    if (const std::uint32_t patch = view_options(options_, view).patch; patch != 0)
+      write_patches(slot, view, views[view], patch);
+}
+
+// Columns patch_offsets, patch_coords and patch_samples.
+void ColumnGather::write_patches(Slot& slot, std::size_t view, const DrawnSteps& drawn, std::uint32_t patch) {
+  std::array<std::int32_t*, 3> columns{};
+  std::array<std::uint64_t*, 3> rows{};
+  std::size_t found = 0;
+  for (std::size_t c = 0; c < delivered_.size(); ++c)
+    if (delivered_[c].what == What::patches && delivered_[c].view == view) {
+      columns[found] = reinterpret_cast<std::int32_t*>(const_cast<std::byte*>(slot.columns[c].host));
+      rows[found++] = &slot.columns[c].shape[0];
+    }
+  auto [offsets, coords, samples] = columns;
+  std::int32_t at = 0;
+  *offsets++ = at;
+  for (std::size_t row = 0; row < drawn.crops.size(); ++row) {
+    const SampleCrop& crop = drawn.crops[row];
+    const auto down = static_cast<std::int32_t>(crop.resized_height / patch);
+    const auto across = static_cast<std::int32_t>(crop.resized_width / patch);
+    for (std::int32_t y = 0; y < down; ++y)
+      for (std::int32_t x = 0; x < across; ++x) {
+        *coords++ = y;
+        *coords++ = x;
+        *samples++ = static_cast<std::int32_t>(row);
+      }
+    at += down * across;
+    *offsets++ = at;
+  }
+  *rows[0] = drawn.crops.size() + 1;
+  *rows[1] = *rows[2] = static_cast<std::uint64_t>(at);
 }
 
 void ColumnGather::gather_fixed(const Column& column, const Dataset::Location& at, std::byte* row,

@@ -11,6 +11,9 @@
 //   samples of any size          sizes, i64 [batch, 2]: stored rows and columns
 //   if a view is padded          view_sizes, i64 [batch, 2], once for each view: rows and columns that have
 //                                pixels of the sample
+//   of views of patches          patch_offsets, i32 [batch + 1]: where the patches of each sample begin
+//                                patch_coords, i32 [patches, 2]: row and column of each in its sample
+//                                patch_samples, i32 [patches]: the row of the batch that it belongs to
 //   with mix       labels_b      the labels of the neighbours
 //                  share         f32 [batch]
 #pragma once
@@ -37,7 +40,8 @@ struct DeliveredColumn {
     share,
     matrices,
     sizes,
-    view_sizes
+    view_sizes,
+    patches
   };
   std::string name;
   What what = What::fixed;
@@ -72,6 +76,7 @@ class ColumnGather {
 
  private:
   void gather_mix(Slot& slot);
+  void write_patches(Slot& slot, std::size_t view, const DrawnSteps& drawn, std::uint32_t patch);
   void gather_fixed(const Column& column, const Dataset::Location& at, std::byte* row, std::size_t c);
   void gather_ragged(const Column& column, const Dataset::Location& at, std::size_t row, Slot& slot,
                      std::size_t c);

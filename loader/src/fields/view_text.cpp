@@ -41,7 +41,9 @@ void members(Words& words, Normalization& of) {
 }
 template <class Words>
 void members(Words& words, TransformOptions& of) {
-  if (words.version > 1) words(of.resize, of.resize_height, of.resize_width, of.padded, of.filter, of.fill);
+  if (words.version > 1)
+    words(of.resize, of.resize_height, of.resize_width, of.padded, of.patch, of.max_tokens, of.filter,
+          of.fill);
   words(of.crop, of.crop_height, of.crop_width, of.scale, of.ratio, of.flip_probability, of.dtype, of.layout,
         of.normalization, of.operations);
 }
@@ -178,7 +180,7 @@ std::string views_to_text(const std::vector<TransformOptions>& views) {
   // Earlier versions of this library read what they know.
   const bool resized = std::any_of(views.begin(), views.end(), [](const TransformOptions& view) {
     return view.resize != ResizeKind::none || view.filter != ResizeFilter::bilinear || !view.fill.empty() ||
-           view.padded != 0;
+           view.padded != 0 || view.patch != 0;
   });
   words.version = resized ? kVersion : 1;
   words(words.version, copies);

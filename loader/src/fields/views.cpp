@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <optional>
 #include <string>
 #include <utility>
@@ -41,21 +42,29 @@ void name_layouts(const DatasetInfo& info, LoaderOptions& options) {
   set_views(options, std::move(views));
 }
 
+TransformOptions view_of_bucket(const LoaderOptions& options, const Bucket& bucket) {
+  TransformOptions view = options.transform;
+  view.resize = ResizeKind::cover;
+  view.resize_height = bucket.height;
+  view.resize_width = bucket.width;
+  if (options.bucket_crop == BucketCrop::random) {
+    view.crop = CropKind::random;
+    view.crop_height = bucket.height;
+    view.crop_width = bucket.width;
+  }
+  return view;
+}
+
 std::vector<TransformOptions> bucket_views(const LoaderOptions& options) {
   std::vector<TransformOptions> views;
-  for (const Bucket& bucket : options.buckets) {
-    TransformOptions view = options.transform;
-    view.resize = ResizeKind::cover;
-    view.resize_height = bucket.height;
-    view.resize_width = bucket.width;
-    if (options.bucket_crop == BucketCrop::random) {
-      view.crop = CropKind::random;
-      view.crop_height = bucket.height;
-      view.crop_width = bucket.width;
-    }
-    views.push_back(std::move(view));
-  }
+  for (const Bucket& bucket : options.buckets) views.push_back(view_of_bucket(options, bucket));
   return views;
+}
+
+SampleSpec spec_in_batch(const TransformWork& work) {
+  if (work.patch == 0) return work.delivered;
+  const std::array<std::uint64_t, 1> elements{work.delivered.elements()};
+  return tensor_spec(work.delivered.dtype, elements);
 }
 
 bool sizes_differ(const LoaderOptions& options, std::size_t view) noexcept {
@@ -63,6 +72,23 @@ bool sizes_differ(const LoaderOptions& options, std::size_t view) noexcept {
 }
 
 namespace {
+
+void check_patches(const LoaderOptions& options, std::size_t view) {
+  const TransformOptions& of = view_options(options, view);
+  if (of.patch == 0) return;
+  const auto refuse = [](const std::string& message) {
+    throw Error(ErrorCode::invalid_argument, "patch: " + message);
+  };
+  if (options.mix.enabled()) refuse("mixed pairs are not possible with patches; leave mix out");
+  if (!options.boxes.empty() || !options.keypoints.empty() || options.correspondence)
+    refuse(
+        "boxes, keypoints and correspondence do not follow patches; deliver these columns as stored "
+        "(as_stored), or use another view");
+  constexpr std::uint64_t kMost = (std::uint64_t{1} << 31U) - 1;
+  if (options.most_rows() > kMost / of.max_tokens)
+    refuse(fmt::format("{} samples of {} patches are more than {}: lower batch_size or max_tokens",
+                       options.most_rows(), of.max_tokens, kMost));
+}
 
 // The transform of the bucket with the most pixels.
 TransformWork plan_buckets(const DatasetInfo& info, const LoaderOptions& options) {
@@ -76,8 +102,8 @@ TransformWork plan_buckets(const DatasetInfo& info, const LoaderOptions& options
   if (!options.further_views.empty()) refuse("they are for one view; leave further_views out");
   if (options.mix.enabled()) refuse("mixed pairs are not possible with them; leave mix out");
   const TransformOptions& view = options.transform;
-  if (view.crop != CropKind::none || view.resize != ResizeKind::none || view.padded != 0)
-    refuse("each sample is resized to cover its bucket: leave crop, resize and padded out");
+  if (view.crop != CropKind::none || view.resize != ResizeKind::none || view.padded != 0 || view.patch != 0)
+    refuse("each sample is resized to cover its bucket: leave crop, resize, padded and patch out");
   std::optional<TransformWork> largest;
   for (const TransformOptions& bucket : bucket_views(options)) {
     TransformWork work = plan_transform(info, bucket);
@@ -103,6 +129,7 @@ std::vector<TransformWork> plan_views(const DatasetInfo& info, const LoaderOptio
       throw Error(error.code(), fmt::format("view {}: {}", view, message));
     }
   }
+  for (std::size_t view = 0; view < works.size(); ++view) check_patches(options, view);
   check_mix(options.mix);
   if (options.mix.enabled()) {
     auto refuse = [](const std::string& message) {

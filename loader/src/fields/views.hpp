@@ -20,12 +20,17 @@ void set_views(LoaderOptions& options, std::vector<TransformOptions> views);
 void name_layouts(const DatasetInfo& info, LoaderOptions& options);
 // The view of each bucket (LoaderOptions::buckets).
 std::vector<TransformOptions> bucket_views(const LoaderOptions& options);
+// What Batch::spec() says of a view with this transform: of patches, one as a tensor.
+SampleSpec spec_in_batch(const TransformWork& work);
 // True if batches have sizes of their own: buckets, padded.
 bool sizes_differ(const LoaderOptions& options, std::size_t view) noexcept;
-// Of the rows and the delivered size of each batch that the view may have: calls visit(spec, rows).
+// The delivered size and the most rows of each kind of batch that a view may have: calls visit(spec, rows).
+// With patches, a row is one patch.
 template <class Visit>
-void for_each_size(const TransformWork& view, const LoaderOptions& options, const Visit& visit) {
-  SampleSpec spec = view.delivered;
+void for_each_size(const TransformWork& work, const TransformOptions& view, const LoaderOptions& options,
+                   const Visit& visit) {
+  SampleSpec spec = work.delivered;
+  if (view.patch != 0) return visit(spec, options.most_rows() * view.max_tokens);
   if (options.buckets.empty()) return visit(spec, options.most_rows());
   for (const Bucket& bucket : options.buckets) {
     spec.height = bucket.height;

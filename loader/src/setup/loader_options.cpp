@@ -30,7 +30,7 @@ void check_fields(const DatasetInfo& info, const LoaderOptions& options) {
   bool placed = info.spec.is_free();
   for (std::size_t view = 0; view < view_count(options); ++view)
     placed = placed || view_options(options, view).resize != ResizeKind::none ||
-             view_options(options, view).padded != 0;
+             view_options(options, view).padded != 0 || view_options(options, view).patch != 0;
   for (const FieldSpec& field : info.fields) {
     const auto asked = options.fields.find(field.name);
     if (asked == options.fields.end()) continue;

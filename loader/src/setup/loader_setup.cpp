@@ -19,6 +19,17 @@ std::shared_ptr<Device> require_non_null(std::shared_ptr<Device> device) {
   return device;
 }
 
+std::vector<std::uint32_t> first_tokens(const SampleSpec& stored, const TransformOptions& options,
+                                        std::span<const SampleSize> shapes, std::size_t rows) {
+  std::vector<std::uint32_t> tokens{0};
+  for (std::size_t row = 0; row < rows; ++row) {
+    const SampleSpec sized = shapes.empty() ? stored : stored.sized(shapes[row].height, shapes[row].width);
+    const SampleSize grid = patch_grid(sized, options);
+    tokens.push_back(tokens.back() + grid.height * grid.width);
+  }
+  return tokens;
+}
+
 // What a batch of samples of these sizes is padded to.
 SampleSpec padded_spec(const TransformWork& work, const TransformOptions& options,
                        std::span<const SampleSize> shapes) {
@@ -69,15 +80,18 @@ void LoaderSetup::set_views_of_batch(const BatchIndices& batch, std::span<const 
                                      std::vector<BatchView>& views) const {
   views.clear();
   for (std::size_t view = 0; view < transforms.size(); ++view) {
-    BatchView made{&view_options(options, view), transforms[view].delivered};
+    BatchView made{&view_options(options, view), transforms[view].delivered, {}, {}};
     if (!bucket_options.empty()) {
       made.options = &bucket_options[batch.bucket];
       made.delivered.height = made.options->resize_height;
       made.delivered.width = made.options->resize_width;
+    } else if (made.options->patch != 0) {
+      made.tokens = first_tokens(transforms[view].stored, *made.options, shapes, batch.samples.size());
     } else if (made.options->padded != 0) {
       made.delivered = padded_spec(transforms[view], *made.options, shapes);
     }
-    views.push_back(made);
+    made.spec = made.options->patch != 0 ? spec_in_batch(transforms[view]) : made.delivered;
+    views.push_back(std::move(made));
   }
 }
 

@@ -16,6 +16,9 @@ namespace shard {
 struct BatchView {
   const TransformOptions* options = nullptr;
   SampleSpec delivered;
+  SampleSpec spec;  // Batch::spec()
+  // With TransformOptions::patch: the first patch of each row, and the number of all. Else empty.
+  std::vector<std::uint32_t> tokens{};
 };
 
 // Never changes. Loader and feeder read it.

@@ -94,6 +94,8 @@ struct Slot {
   std::vector<SampleSize> shapes;
   // A delivered sample of each view, in this batch.
   std::vector<SampleSpec> delivered;
+  // Of each view: BatchView::tokens.
+  std::vector<std::vector<std::uint32_t>> tokens;
 
   // Recorded by the transport: the samples are on the device.
   Event copied_event;

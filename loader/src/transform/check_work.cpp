@@ -39,6 +39,11 @@ void check_work(const TransformWork& work) {
     refuse(fmt::format("exact resizes are for u8 samples of up to four channels, not {} of {}",
                        to_string(work.stored.dtype), work.stored.channels));
   if (work.delivered.is_free()) refuse("what is delivered has no size");
+  if (work.tokens.size() != (work.patch != 0 ? work.sources.size() : 0))
+    refuse(fmt::format("{} sources and the first patches of {}", work.sources.size(), work.tokens.size()));
+  if (work.patch != 0 && (!work.exact || work.delivered.height != work.patch ||
+                          work.delivered.width != work.patch || work.delivered.layout != Layout::nhwc))
+    refuse("patches are square, nhwc and resized exactly");
   if (work.frame_bytes.empty()) return;
   if (work.frame_bytes.size() != work.sources.size())
     refuse(fmt::format("{} sources and the bytes of {} frames; each source needs them", work.sources.size(),
@@ -58,6 +63,10 @@ void check_placement(const TransformWork& work, std::size_t row) {
   auto refuse = [row](const std::string& message) {
     throw Error(ErrorCode::invalid_argument, fmt::format("transform: row {}: {}", row, message));
   };
+  if (work.patch != 0 && (crop.resized_height == 0 || crop.resized_height % work.patch != 0 ||
+                          crop.resized_width % work.patch != 0 || crop.row != 0 || crop.column != 0))
+    refuse(fmt::format("{} x {} are not whole patches of {}", crop.resized_height, crop.resized_width,
+                       work.patch));
   if ((crop.resized_height == 0) != (crop.resized_width == 0))
     refuse(fmt::format("resized to {} x {}: both or none are 0", crop.resized_height, crop.resized_width));
   constexpr std::int32_t kMost = 1 << 24;

@@ -111,6 +111,34 @@ SampleCrop resized_view(const SampleSpec& stored, const TransformOptions& option
 
 }  // namespace
 
+SampleSize patch_grid(const SampleSpec& stored, const TransformOptions& options) {
+  const std::uint64_t height = stored.height;
+  const std::uint64_t width = stored.width;
+  const std::uint64_t most = options.max_tokens;
+  // The most patches along one side whose scale, patches * patch / side, leaves room for those along the other.
+  const auto along = [most](std::uint64_t side, std::uint64_t other) {
+    std::uint64_t low = 0;
+    std::uint64_t high = most;
+    while (low < high) {
+      const std::uint64_t middle = (low + high + 1) / 2;
+      const std::uint64_t across = (other * middle + side - 1) / side;
+      if (middle * across <= most)
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    return low;
+  };
+  const std::uint64_t rows = along(height, width);
+  const std::uint64_t columns = along(width, height);
+  // The larger of the scales rows / height and columns / width.
+  if (rows * width >= columns * height && rows > 0)
+    return {static_cast<std::uint32_t>(rows),
+            static_cast<std::uint32_t>((width * rows + height - 1) / height)};
+  return {static_cast<std::uint32_t>((height * columns + width - 1) / width),
+          static_cast<std::uint32_t>(columns)};
+}
+
 SampleSize padded_size(const SampleSpec& stored, const TransformOptions& options) {
   return resized_size(stored, options);
 }
@@ -125,7 +153,11 @@ SampleCrop draw_crop(const SampleSpec& stored, const TransformOptions& options, 
   SampleCrop crop{0, 0, stored.width, stored.height, false};
   const std::uint32_t height = options.crop_height != 0 ? options.crop_height : stored.height;
   const std::uint32_t width = options.crop_width != 0 ? options.crop_width : stored.width;
-  if (options.crop == CropKind::random_resized) {
+  if (options.patch != 0) {
+    const SampleSize grid = patch_grid(stored, options);
+    crop.resized_height = grid.height * options.patch;
+    crop.resized_width = grid.width * options.patch;
+  } else if (options.crop == CropKind::random_resized) {
     crop = random_resized(stored, options, random);
   } else if (options.padded != 0 || options.resize != ResizeKind::none || height > stored.height ||
              width > stored.width) {

@@ -201,6 +201,11 @@ class RowTransformer {
         work_->delivered.width, work_->filter, work_->fill};
     box.crop.resized_height = resized_height(*work_, crop);
     box.crop.resized_width = resized_width(*work_, crop);
+    if (work_->patch != 0) {
+      box.height = box.crop.resized_height;
+      box.width = box.crop.resized_width;
+      return resize_to_patches(box, work_->tokens[index]);
+    }
     exact_.start(box);
     for (std::uint32_t y = 0; y < work_->delivered.height; ++y) {
       std::byte* places[4] = {};
@@ -208,6 +213,33 @@ class RowTransformer {
       exact_.row(y, {places, planes_in_});
       const std::byte* const rows[4] = {places[0], places[1], places[2], places[3]};
       finish_row(y, rows);
+    }
+  }
+
+  // Each row of the resized sample is a part of each patch of a row of patches.
+  void resize_to_patches(const ExactResize::Box& box, std::uint64_t first) {
+    const std::uint32_t side = work_->patch;
+    const std::size_t run = std::size_t{side} * channels_;
+    const std::size_t run_bytes = run * size_bytes(work_->delivered.dtype);
+    const std::size_t pitch = std::size_t{box.width} * pixel_channels_;
+    std::byte* const row = patch_row_.at_least<std::byte>(2 * std::size_t{box.width} * channels_);
+    std::byte* const joined = row + std::size_t{box.width} * channels_;
+    exact_.start(box);
+    for (std::uint32_t y = 0; y < box.height; ++y) {
+      std::byte* places[4] = {};
+      for (std::size_t plane = 0; plane < planes_in_; ++plane) places[plane] = row + plane * pitch;
+      exact_.row(y, {places, planes_in_});
+      const std::byte* const planes[4] = {places[0], places[1], places[2], places[3]};
+      if (planar_in_) kernels_.join[0](planes, box.width, channels_, joined);
+      const std::byte* const pixels = planar_in_ ? joined : row;
+      const std::uint64_t patch = first + std::uint64_t{y / side} * (box.width / side);
+      std::byte* out = work_->target + (patch * side + y % side) * run_bytes;
+      for (std::size_t at = 0; at < std::size_t{box.width} * channels_; at += run, out += side * run_bytes) {
+        if (converts_)
+          values_.pixels(pixels + at, run, out);
+        else
+          std::memcpy(out, pixels + at, run);
+      }
     }
   }
 
@@ -347,6 +379,7 @@ class RowTransformer {
 
   ValueWriter values_;
   ExactResize exact_;
+  Scratch patch_row_;
   HorizontalPlan horizontal_;
   VerticalPlan vertical_;
   Scratch rows_;

@@ -34,8 +34,11 @@ SampleSpec pixels_to_augment(const TransformWork& work) {
 
 // Whether boxes are resized by exact_filter.hpp, and placed.
 bool is_exact(const SampleSpec& stored, const TransformOptions& options) {
-  return stored.is_free() || options.resize != ResizeKind::none || options.padded != 0;
+  return stored.is_free() || options.resize != ResizeKind::none || options.padded != 0 || options.patch != 0;
 }
+
+constexpr std::uint32_t kMaxPatch = 256;
+constexpr std::uint32_t kMaxTokens = 65'536;
 
 std::uint32_t padded_to(std::uint32_t side, std::uint32_t multiple) {
   return (side + multiple - 1) / multiple * multiple;
@@ -94,13 +97,22 @@ void check_resize_options(const SampleSpec& stored, const TransformOptions& opti
                     "leave filter out",
                     words_of(ResizeFilter{})[static_cast<std::size_t>(options.filter)]));
   if (stored.is_free() && options.resize == ResizeKind::none && options.crop == CropKind::none &&
-      options.padded == 0)
+      options.padded == 0 && options.patch == 0)
     refuse(
         "the samples are of any size, and a batch has one: choose random_resized, a crop (center or "
-        "random), a resize (squash, letterbox, cover, or shortest or longest with a crop), buckets, or "
-        "padded");
+        "random), a resize (squash, letterbox, cover, or shortest or longest with a crop), buckets, "
+        "padded or patch");
   if (options.padded > kMaxResized)
     refuse(fmt::format("padded is {}; it must be 0 to {}", options.padded, kMaxResized));
+  if ((options.patch != 0) != (options.max_tokens != 0) || options.patch > kMaxPatch ||
+      options.max_tokens > kMaxTokens)
+    refuse(fmt::format("patch is {} and max_tokens {}; they go together, 1 to {} and 1 to {}", options.patch,
+                       options.max_tokens, kMaxPatch, kMaxTokens));
+  if (options.patch != 0 && (options.crop != CropKind::none || options.resize != ResizeKind::none ||
+                             options.padded != 0 || !options.operations.empty()))
+    refuse("patch resizes whole samples: leave crop, resize, padded and operations out");
+  if (options.patch != 0 && options.layout.value_or(Layout::nhwc) != Layout::nhwc)
+    refuse("patches have their pixels' channels together: leave layout out, or use nhwc");
   const bool keeps_shape = options.resize == ResizeKind::none || options.resize == ResizeKind::longest;
   if (options.padded != 0 && (options.crop != CropKind::none || !keeps_shape))
     refuse("padded keeps whole samples: leave crop out, and resize but for longest");
@@ -219,6 +231,7 @@ void check_shrinking(const DatasetInfo& info, const TransformWork& work, const T
   const LargestSample largest = free ? info.largest() : LargestSample{info.spec.height, info.spec.width};
   // At least this large is what a box of the largest height or width is resized to.
   const auto least = [&](std::uint32_t side) {
+    if (options.patch != 0) return options.patch;
     if (options.resize == ResizeKind::none)
       return options.crop == CropKind::random_resized ? std::min(delivered.height, delivered.width) : side;
     const std::uint32_t least_side = std::min(options.resize_height, options.resize_width);
@@ -250,6 +263,10 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
     delivered.height = options.resize_height;
     delivered.width = options.resize_width;
   }
+  if (options.patch != 0) {
+    delivered.height = delivered.width = options.patch;
+    delivered.layout = Layout::nhwc;
+  }
   // The most. Samples of any size that are not resized have no bound here.
   if (options.padded != 0) {
     delivered.height = padded_to(std::max(delivered.height, 1U), options.padded);
@@ -268,9 +285,10 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
 
 bool is_identity(const SampleSpec& stored, const TransformOptions& options) {
   const bool normalizes = is_float(stored.dtype) && options.normalization;
-  return !normalizes && options.padded == 0 && options.operations.empty() && options.flip_probability == 0 &&
-         options.crop != CropKind::random_resized && options.resize == ResizeKind::none &&
-         !stored.is_free() && check_transform(stored, options) == stored;
+  return !normalizes && options.padded == 0 && options.patch == 0 && options.operations.empty() &&
+         options.flip_probability == 0 && options.crop != CropKind::random_resized &&
+         options.resize == ResizeKind::none && !stored.is_free() &&
+         check_transform(stored, options) == stored;
 }
 
 TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& given, std::uint32_t view) {
@@ -299,6 +317,7 @@ TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& gi
   }
   work.exact = is_exact(work.stored, options);
   work.filter = options.filter;
+  work.patch = options.patch;
   if (work.exact)
     for (std::size_t c = 0; c < work.fill.size() && !options.fill.empty(); ++c)
       work.fill[c] = options.fill[std::min(c, options.fill.size() - 1)];

@@ -49,12 +49,14 @@ SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const 
   const std::uint64_t batch = options.most_rows();
   const StoredForms forms = stored_forms(info, options);
   SlotMemory memory;
-  for (const TransformWork& view : plan_views(info, options)) {
+  const std::vector<TransformWork> works = plan_views(info, options);
+  for (std::size_t view = 0; view < works.size(); ++view) {
     memory.images_offsets.push_back(round_up(memory.images_bytes, kColumnAlign));
     std::uint64_t most = 0;
-    for_each_size(view, options, [&](const SampleSpec& delivered, std::uint64_t rows) {
-      most = std::max(most, delivered.size_bytes() * rows);
-    });
+    for_each_size(works[view], view_options(options, view), options,
+                  [&](const SampleSpec& delivered, std::uint64_t rows) {
+                    most = std::max(most, delivered.size_bytes() * rows);
+                  });
     memory.images_bytes = memory.images_offsets.back() + most;
   }
   for (const DeliveredField& field : delivered_fields(info, options))
@@ -91,10 +93,11 @@ ComputeMemory compute_memory(const DatasetInfo& info, const DeviceInfo& device,
   for (std::size_t view = 0; view < works.size(); ++view) {
     const std::vector<Operation>& operations = view_options(options, view).operations;
     if (operations.empty()) continue;
-    for_each_size(works[view], options, [&](const SampleSpec& delivered, std::uint64_t rows) {
-      memory.augment_bytes =
-          std::max(memory.augment_bytes, augment_scratch_bytes(delivered, rows, mixes(operations)));
-    });
+    for_each_size(works[view], view_options(options, view), options,
+                  [&](const SampleSpec& delivered, std::uint64_t rows) {
+                    memory.augment_bytes = std::max(
+                        memory.augment_bytes, augment_scratch_bytes(delivered, rows, mixes(operations)));
+                  });
   }
   // Resident samples are copied in one batch and read in others, in the order of one stream.
   if (memory.augment_bytes > 0 && options.transport != TransportKind::resident) memory.lanes = 2;

@@ -77,7 +77,8 @@ class Batch {
 
   // On the device.
   //
-  // [batch, channel, row, column] or [batch, row, column, channel], as spec() says.
+  // [batch, channel, row, column] or [batch, row, column, channel], as spec() says. Of a view of patches
+  // [patches, elements of a patch]; columns patch_offsets, patch_coords and patch_samples say which they are.
   TensorView images(std::size_t view = 0) const;
   // "labels" or a further column: [batch, ...]; of ragged ones as RaggedOptions says. Boxes and
   // keypoints are those of the view, other columns are the same for all. Throws not_found, and

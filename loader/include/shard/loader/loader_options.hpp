@@ -208,4 +208,7 @@ struct LoaderOptions : OrderOptions {
   }
 };
 
+// The view of the samples of one of LoaderOptions::buckets.
+TransformOptions view_of_bucket(const LoaderOptions& options, const Bucket& bucket);
+
 }  // namespace shard

@@ -93,6 +93,13 @@ struct TransformOptions {
   // largest ones, rounded up to multiples of this number. A sample begins at row 0 and column 0; the rest has
   // the value `fill`. Without a crop.
   std::uint32_t padded = 0;
+  // Above 0: samples are delivered as square patches of this side, 1 to 256, and a batch is [tokens,
+  // patch * patch * channels]: all patches of its first sample, row by row, then those of the next one. In a
+  // patch, pixels are row by row, with their channels together. Without resize, crop and operations: the
+  // whole sample is resized to patch_grid() patches.
+  std::uint32_t patch = 0;
+  // With patch: of each sample, at most. 1 to 65536.
+  std::uint32_t max_tokens = 0;
   // Of all resizes of samples of any size, and of `resize`. Samples of one size: random_resized has bilinear.
   ResizeFilter filter = ResizeFilter::bilinear;
   // The bytes around pixels, of letterbox, of a crop that is larger than its sample, and of padded: none (zeros), one, or
@@ -150,6 +157,10 @@ struct SampleCrop {
 // `stored` and `options` must have passed check_transform().
 SampleCrop draw_crop(const SampleSpec& stored, const TransformOptions& options, std::uint64_t seed,
                      std::uint64_t epoch, std::uint64_t draw);
+// TransformOptions::patch: rows and columns of patches of a sample: those of the largest scale at which
+// ceil(height * scale / patch) * ceil(width * scale / patch) is at most max_tokens, as NaFlex has it (SigLIP 2,
+// Tschannen et al., 2025), but exact instead of searched. Each is at least 1.
+SampleSize patch_grid(const SampleSpec& stored, const TransformOptions& options);
 // TransformOptions::padded: the rows and columns that a sample has in its batch. Once the batch's width is
 // known, place_padded() moves a flipped sample to column 0.
 SampleSize padded_size(const SampleSpec& stored, const TransformOptions& options);
@@ -181,6 +192,10 @@ struct TransformWork {
   bool exact = false;
   ResizeFilter filter = ResizeFilter::bilinear;
   std::array<std::uint8_t, 4> fill{};
+  // Above 0: TransformOptions::patch. `delivered` is one patch (nhwc), `tokens` has the number of the first
+  // patch of each source, and crops are resized to whole patches.
+  std::uint32_t patch = 0;
+  std::span<const std::uint32_t> tokens{};
   // Device memory.
   std::byte* target = nullptr;
 

@@ -19,6 +19,7 @@ OSError, RuntimeError). What a conversion leaves out is a ConversionWarning.
 from . import _core
 from ._augment import Augment, Instruction, MixPairs
 from ._batch import Batch
+from ._buckets import buckets
 from ._convert import Conversion, convert
 from ._core import Tensor
 from ._dataset import Columns, Dataset, Finding, Keys, Mix, concat, mix
@@ -88,6 +89,7 @@ __all__ = [
     "Text",
     "UnsupportedError",
     "Writer",
+    "buckets",
     "concat",
     "convert",
     "convert_shard",

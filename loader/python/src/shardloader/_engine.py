@@ -94,8 +94,11 @@ class Engine:
             self._columns = (*self._columns, "labels_b", "share")
         if 0 in data.shape:
             self._columns = (*self._columns, "sizes")
-        if any(view.get("padded") for view in (options, *(options.get("further_views") or ()))):
+        views = (options, *(options.get("further_views") or ()))
+        if any(view.get("padded") for view in views):
             self._columns = (*self._columns, "view_sizes")
+        if any(view.get("patch") for view in views):
+            self._columns = (*self._columns, "patch_offsets", "patch_coords", "patch_samples")
         if options.get("correspondence"):
             self._columns = (*self._columns, "correspondence")
         self._ordinal, self._options, self._framework = ordinal, options, framework

@@ -144,6 +144,11 @@ class Loader:
         the middle. cover=(h, w): as small as covers it, and the middle of that, or random_crop=(h, w).
     padded: True, or what sides are multiples of: samples keep their shapes (with longest=N: are resized),
         lie at row 0 and column 0, and a batch has the size of its largest; Batch.view_sizes.
+    patch, max_tokens: patch=16, max_tokens=256: each sample is resized to whole patches of 16 x 16 pixels, as
+        many as fit into 256 with its aspect ratio (NaFlex), and Batch.images is [patches, 16 * 16 * channels]:
+        those of all samples, one after the other. column("patch_offsets"), int32 [sample + 1], says where
+        those of each begin (cu_seqlens of flash attention), column("patch_coords"), int32 [patches, 2], has
+        row and column, and column("patch_samples"), int32 [patches], the row of the batch.
     buckets: [(h, w), ...], or buckets(area=, step=, max_aspect=): each sample belongs to the size that keeps
         most of it, and each batch has one of these sizes. bucket_crop: "center" or "random": what is kept.
         batch_pixels: as many samples a batch as have so many pixels, instead of batch_size for all buckets.
@@ -256,6 +261,7 @@ class Loader:
             "order": "windowed" if window_shards is not None else "shuffle" if shuffle else "sequential",
             "tail": tail_of(tail, drop_last),
             "sampling": sampling_of(self.data, mixed, sampling),
+            "batch_pixels": passed["batch_pixels"] or 0,
             "samples_per_epoch": passed["samples_per_epoch"] or (mixed and mixed.epoch_size) or 0,
             **options_of_views(self._own, augment, views),
             "unnamed_layout": unnamed_layout(arrays),
@@ -363,7 +369,8 @@ class Loader:
 
     def _describe(self) -> None:
         shape, delivered, self.layout = self._engine.core().delivered()
-        #: Shape of a delivered sample: (channels, rows, columns) or (rows, columns, channels).
+        #: Shape of a delivered sample: (channels, rows, columns) or (rows, columns, channels). Rows and columns
+        #: are 0 if batches have sizes of their own (buckets, padded).
         self.shape: tuple[int, ...] = shape
         #: Dtype of delivered values: "uint8", "uint16", "float16", "bfloat16" or "float32".
         self.dtype: str = _LONG[delivered]
@@ -373,7 +380,8 @@ class Loader:
         loader's seed, and the matrix of all of them.
         sample: its index in the data set (batch.ids). With sampling and repeats,
         samples that are drawn again have other ones."""
-        first, second, third = (*self.data.shape, 1, 1)[:3]
+        one = self.data[sample][0].shape if 0 in self.data.shape else self.data.shape
+        first, second, third = (*one, 1, 1)[:3]
         shape = (first, second, third) if self.data.layout == "nhwc" else (second, third, first)
         view = _check.whole("view", view, 0, 2**32 - 1)
         if self.data.layout == "tensor":

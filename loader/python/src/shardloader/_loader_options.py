@@ -28,6 +28,12 @@ def _truth(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def _buckets(name: str, value: Any) -> list[tuple[int, int]]:
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+        _check.refuse(name, value, "a list of (height, width), or shardloader.buckets(...)")
+    return [_check.size(f"{name}[{number}]", one) for number, one in enumerate(value)]
+
+
 class LoaderOptions(ViewOptions, total=False):
     """Options of a Loader that need nothing else of it. The C++ library checks those that are as they are."""
 
@@ -35,6 +41,9 @@ class LoaderOptions(ViewOptions, total=False):
     partition: Annotated[str, as_it_is, "global"]
     samples_per_epoch: Annotated[int | None, _from_one]
     repeats: Annotated[int, as_it_is, 1]
+    buckets: Annotated[Sequence[tuple[int, int]] | None, _buckets]
+    batch_pixels: Annotated[int | None, _from_one]
+    bucket_crop: Annotated[str, as_it_is, "center"]
     correspondence: Annotated[bool, _truth, False]
     transport: Annotated[str, as_it_is, "auto"]
     prefetch: Annotated[int, as_it_is, 4]
@@ -101,7 +110,7 @@ def _each(value: Any, data: Dataset) -> Any:
 _CROPS = ("center_crop", "random_crop", "random_resized_crop")
 _RESIZES = ("shortest", "longest", "squash", "letterbox", "cover")
 # What an Augment says of these replaces all that the Loader says of them.
-_PLACES = (*_CROPS, *_RESIZES, "padded")
+_PLACES = (*_CROPS, *_RESIZES, "padded", "patch")
 # Further options of a Loader that an Augment can have too.
 _SHARED = ("scale", "ratio", "filter", "fill", "flip", "dtype", "layout", "mean", "std")
 
@@ -168,6 +177,8 @@ def _view(own: dict[str, Any], augment: Augment | None, number: int) -> dict[str
         **_crop({name: of[name] for name in _CROPS}),
         **_resize({name: of[name] for name in _RESIZES}),
         "padded": of["padded"] or 0,
+        "patch": of["patch"] or 0,
+        "max_tokens": of["max_tokens"] or 0,
         "filter": "bilinear" if of["filter"] is None else of["filter"],
         "fill": [] if of["fill"] is None else list(of["fill"]),
         "scale": (0.08, 1.0) if of["scale"] is None else _check.numbers("scale", of["scale"], 2),

@@ -23,6 +23,14 @@ def _checked_multiple(name: str, value: Any) -> int:
     return int(value) if isinstance(value, bool) else _check.whole(name, value, 0, 8192)
 
 
+def _checked_patch(name: str, value: Any) -> int:
+    return _check.whole(name, value, 1, 256)
+
+
+def _checked_tokens(name: str, value: Any) -> int:
+    return _check.whole(name, value, 1, 65_536)
+
+
 def _checked_fill(name: str, value: Any) -> list[int]:
     values = value if isinstance(value, (list, tuple)) else [value]
     return [_check.whole(name, one, 0, 255) for one in values]
@@ -37,6 +45,8 @@ class ViewOptions(TypedDict, total=False):
     letterbox: Annotated[Size | None, _checked_size]
     cover: Annotated[Size | None, _checked_size]
     padded: Annotated[bool | int | None, _checked_multiple]
+    patch: Annotated[int | None, _checked_patch]
+    max_tokens: Annotated[int | None, _checked_tokens]
     filter: Annotated[str | None, as_it_is]
     fill: Annotated[Any, _checked_fill]
     center_crop: Annotated[Size | None, _checked_size]

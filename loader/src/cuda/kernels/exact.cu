@@ -5,6 +5,9 @@
 // some output rows need, as bytes, then these rows. Where even one output row sees more stored rows than
 // there is room for, its sums go on from one part of them to the next.
 //
+// With patches a view is its resized sample, and has a size of its own; its pixels go to their places in its
+// patches.
+//
 // Samples whose outputs see many pixels need narrow tiles, because each output has its weights in shared
 // memory: they have a launch of their own.
 #include <cuda_runtime_api.h>
@@ -39,6 +42,7 @@ struct ExactShape {
   bool aligned;               // four pixels of a row begin where a vector may be stored
   ResizeFilter filter;
   std::uint8_t fill[4];
+  std::uint32_t patch;  // side; 0: none
 };
 
 struct ExactShared {
@@ -68,6 +72,9 @@ struct ExactBlock {
   std::uint32_t top;
   std::uint32_t columns;
   std::uint32_t sample;
+  // With patches: the first one of the sample, and how many are side by side.
+  std::uint64_t first_token;
+  std::uint32_t grid_width;
 };
 
 // The columns of stored rows [first, first + stored). kTaps: the most that a column sees; 0: any number.
@@ -164,6 +171,13 @@ __device__ void begin_sums(std::int32_t (&sums)[kChannels][kQuad]) {
     for (std::uint32_t p = 0; p < kQuad; ++p) sums[channel][p] = exact::kHalf;
 }
 
+// Where pixel (y, x) of a resized sample is in its patches: its first element.
+__device__ std::uint64_t place_in_patches(const ExactBlock& block, std::uint32_t side, std::uint32_t channels,
+                                          std::uint32_t y, std::uint32_t x) {
+  const std::uint64_t patch = block.first_token + std::uint64_t{y / side} * block.grid_width + x / side;
+  return ((patch * side + y % side) * side + x % side) * channels;
+}
+
 // Four columns from `x` on of output row `row` of the band. `inside`: the view has pixels in this row.
 template <std::uint32_t kChannels>
 __device__ void deliver_sums(const Launch& launch, const ExactBlock& block, const ExactShape& shape,
@@ -176,6 +190,18 @@ __device__ void deliver_sums(const Launch& launch, const ExactBlock& block, cons
 #pragma unroll
     for (std::uint32_t channel = 0; channel < kChannels; ++channel)
       bytes[channel][p] = there ? exact::byte_of(sums[channel][p]) : shape.fill[channel];
+  }
+  if (shape.patch != 0) {
+#pragma unroll
+    for (std::uint32_t p = 0; p < kQuad; ++p) {
+      if (x + p >= block.columns) break;
+      const std::uint64_t at =
+          place_in_patches(block, shape.patch, kChannels, block.top + row, block.left + x + p);
+#pragma unroll
+      for (std::uint32_t channel = 0; channel < kChannels; ++channel)
+        store_value(launch, block.shared->tables, channel, bytes[channel][p], at + channel);
+    }
+    return;
   }
   const std::uint64_t out = block.sample * launch.out.sample + (block.top + row) * launch.out.row +
                             std::uint64_t{block.left + x} * launch.out.pixel;
@@ -200,9 +226,6 @@ __global__ void __launch_bounds__(kThreads)
   block.band = shape.band;
   block.left = blockIdx.x % shape.tiles * shape.tile;
   block.top = blockIdx.x / shape.tiles * shape.band;
-  block.columns = min(shape.tile, launch.out.width - block.left);
-  const std::uint32_t rows = min(shape.band, launch.out.height - block.top);
-  const std::uint32_t quads = (block.columns + kQuad - 1) / kQuad;
   if (launch.values == Values::table16 || launch.values == Values::table32)
     for (std::uint32_t i = threadIdx.x; i < kChannels * 256; i += kThreads)
       shared.tables[i] = launch.tables[i];
@@ -210,6 +233,14 @@ __global__ void __launch_bounds__(kThreads)
   for (std::uint32_t sample = blockIdx.y; sample < launch.samples; sample += gridDim.y) {
     const SampleGeometry geometry = launch.geometry[sample];
     if ((geometry.many_taps != 0) != shape.many_taps) continue;
+    const std::uint32_t width = shape.patch != 0 ? geometry.resized_width : launch.out.width;
+    const std::uint32_t height = shape.patch != 0 ? geometry.resized_height : launch.out.height;
+    if (block.left >= width || block.top >= height) continue;
+    block.columns = min(shape.tile, width - block.left);
+    const std::uint32_t rows = min(shape.band, height - block.top);
+    const std::uint32_t quads = (block.columns + kQuad - 1) / kQuad;
+    block.first_token = geometry.first_token;
+    block.grid_width = shape.patch != 0 ? width / shape.patch : 0;
     const SampleRecord record = launch.records[sample];
     const bool planar = launch.in.plane != 1;
     const std::uint32_t pixel = planar ? 1 : kChannels;
@@ -221,7 +252,7 @@ __global__ void __launch_bounds__(kThreads)
     if (threadIdx.x < block.columns) {
       const std::uint32_t at = block.left + threadIdx.x;
       const std::int32_t x =
-          static_cast<std::int32_t>(record.flip != 0 ? launch.out.width - 1 - at : at) - geometry.column;
+          static_cast<std::int32_t>(record.flip != 0 ? width - 1 - at : at) - geometry.column;
       std::uint32_t count = 0;
       if (x >= 0 && x < static_cast<std::int32_t>(geometry.resized_width)) {
         const exact::Taps taps(shape.filter, record.width, geometry.resized_width,
@@ -307,6 +338,9 @@ struct MostTaps {
   std::uint32_t column = 1;
   std::uint32_t row = 1;
   bool any = false;
+  // Of the views: rows and columns.
+  std::uint32_t height = 1;
+  std::uint32_t width = 1;
 };
 
 MostTaps most_taps_of(const TransformWork& work, bool many) {
@@ -314,6 +348,8 @@ MostTaps most_taps_of(const TransformWork& work, bool many) {
   for (const SampleCrop& crop : work.crops) {
     if (sees_many(work, crop) != many) continue;
     most.any = true;
+    most.width = std::max(most.width, work.patch != 0 ? crop.resized_width : work.delivered.width);
+    most.height = std::max(most.height, work.patch != 0 ? crop.resized_height : work.delivered.height);
     most.column = std::max(most.column, exact::most_taps(work.filter, crop.width, resized_width(work, crop)));
     most.row = std::max(most.row, exact::most_taps(work.filter, crop.height, resized_height(work, crop)));
   }
@@ -321,8 +357,9 @@ MostTaps most_taps_of(const TransformWork& work, bool many) {
 }
 
 ExactShape shape_of(const TransformWork& work, const Launch& launch, const MostTaps& most, bool many) {
-  const std::uint32_t width = work.delivered.width;
+  const std::uint32_t width = most.width;
   ExactShape shape{};
+  shape.patch = work.patch;
   shape.many_taps = many;
   shape.filter = work.filter;
   std::copy(work.fill.begin(), work.fill.end(), shape.fill);
@@ -354,7 +391,7 @@ void launch_part(const TransformWork& work, const Launch& launch, bool many, cud
   const ExactShape shape = shape_of(work, launch, most, many);
   const std::size_t bytes =
       values_offset(shape) + std::size_t{shape.stored_rows} * shape.tile * launch.channels;
-  const std::uint32_t bands = (work.delivered.height + shape.band - 1) / shape.band;
+  const std::uint32_t bands = (most.height + shape.band - 1) / shape.band;
   const dim3 grid(shape.tiles * bands,
                   static_cast<unsigned>(std::min<std::size_t>(launch.samples, kMaxGridY)));
   switch (launch.channels) {

@@ -43,8 +43,8 @@ struct SampleGeometry {
   std::uint32_t resized_width;
   std::int32_t row;  // of the view, where the resized box begins
   std::int32_t column;
-  std::uint32_t many_taps;  // sees_many()
-  std::uint32_t unused;
+  std::uint32_t many_taps;    // sees_many()
+  std::uint32_t first_token;  // TransformWork::tokens
 };
 static_assert(sizeof(SampleGeometry) == 32);
 

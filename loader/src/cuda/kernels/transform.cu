@@ -106,6 +106,7 @@ SampleGeometry geometry_of(const TransformWork& work, std::size_t row) {
   geometry.row = crop.row;
   geometry.column = crop.column;
   geometry.many_taps = gpu::sees_many(work, crop) ? 1 : 0;
+  geometry.first_token = work.patch != 0 ? work.tokens[row] : 0;
   return geometry;
 }
 

@@ -58,20 +58,25 @@ TEST(LoaderState, HasResizesInVersionTwo) {
   view.resize_height = 640;
   view.resize_width = 480;
   view.padded = 7;
+  view.patch = 16;
+  view.max_tokens = 512;
   view.filter = ResizeFilter::box;
   view.fill = {114, 0, 255};
   const std::string text = views_to_text({view, TransformOptions{}});
-  EXPECT_EQ(text.rfind("2 2 4 640 480 7 2 3 114 0 255 0 0 0 ", 0), 0U) << text;
+  EXPECT_EQ(text.rfind("2 2 4 640 480 7 16 512 2 3 114 0 255 0 0 0 ", 0), 0U) << text;
   const std::vector<TransformOptions> views = views_from_text(text);
   ASSERT_EQ(views.size(), 2U);
   EXPECT_EQ(views[0].resize, ResizeKind::letterbox);
   EXPECT_EQ(views[0].resize_width, 480U);
   EXPECT_EQ(views[0].padded, 7U);
+  EXPECT_EQ(views[0].patch, 16U);
+  EXPECT_EQ(views[0].max_tokens, 512U);
   EXPECT_EQ(views[0].filter, ResizeFilter::box);
   EXPECT_EQ(views[0].fill, (std::vector<std::uint8_t>{114, 0, 255}));
   EXPECT_EQ(views_to_text(views), text);
-  EXPECT_SHARD_ERROR(views_from_text("2 1 6 640 480 0 2 0 0 0 0"), ErrorCode::invalid_argument, "0 to 5");
-  EXPECT_SHARD_ERROR(views_from_text("2 1 4 640 480 0 2 1 256 0 0 0"), ErrorCode::invalid_argument, "256");
+  EXPECT_SHARD_ERROR(views_from_text("2 1 6 640 480 0 0 0 2 0 0 0 0"), ErrorCode::invalid_argument, "0 to 5");
+  EXPECT_SHARD_ERROR(views_from_text("2 1 4 640 480 0 0 0 2 1 256 0 0 0"), ErrorCode::invalid_argument,
+                     "256");
 }
 
 TEST(LoaderState, ReadsTheViewsOfEveryOperationThatItWrote) {

@@ -125,5 +125,35 @@ TEST_F(SampleCrops, StayInsideForExtremeRatios) {
   }
 }
 
+// By trying all scales at which a number of patches changes.
+TEST(PatchGrid, IsThatOfTheLargestScaleThatFits) {
+  SampleSpec stored{DType::u8, Layout::nhwc, 3, 1, 1};
+  TransformOptions options;
+  options.patch = 16;
+  for (std::uint32_t height : {1U, 2U, 7U, 100U, 333U, 480U, 4000U, 65535U})
+    for (std::uint32_t width : {1U, 3U, 16U, 100U, 640U, 6000U, 65535U})
+      for (std::uint32_t most : {1U, 2U, 3U, 16U, 100U, 256U, 729U}) {
+        stored.height = height;
+        stored.width = width;
+        options.max_tokens = most;
+        // At scale s / (height * width) a side of n pixels has ceil(n * s / (height * width)) units.
+        std::uint64_t best = 0;
+        std::uint64_t rows = 0;
+        std::uint64_t columns = 0;
+        for (std::uint64_t k = 1; k <= most; ++k)
+          for (const std::uint64_t scale : {k * width, k * height}) {
+            const std::uint64_t down = (scale + width - 1) / width;
+            const std::uint64_t across = (scale + height - 1) / height;
+            if (down * across > most || scale < best) continue;
+            best = scale;
+            rows = down;
+            columns = across;
+          }
+        const SampleSize grid = patch_grid(stored, options);
+        EXPECT_EQ(grid.height, rows) << height << " x " << width << ", " << most;
+        EXPECT_EQ(grid.width, columns) << height << " x " << width << ", " << most;
+      }
+}
+
 }  // namespace
 }  // namespace shard
