@@ -1,5 +1,6 @@
 #include "feeds/loader_arguments.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
@@ -41,7 +42,49 @@ void apply_crop(const std::string& text, TransformOptions& transform) {
   transform.crop_height = transform.crop_width = side;
 }
 
+// "A:B:C": the numbers. Throws where one is none, or there are not `count` of them.
+std::vector<double> numbers_of(const char* option, const std::string& text, std::size_t count,
+                               const char* expected) {
+  std::vector<double> numbers;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (;;) {
+    double number = 0;
+    const auto [last, error] = std::from_chars(at, end, number);
+    if (error != std::errc{}) refuse_value(option, text, expected);
+    numbers.push_back(number);
+    if (last == end) break;
+    if (*last != ':') refuse_value(option, text, expected);
+    at = last + 1;
+  }
+  if (numbers.size() != count) refuse_value(option, text, expected);
+  return numbers;
+}
+
+void apply_resize(const std::string& text, TransformOptions& transform) {
+  if (text == "none") return;
+  const auto colon = text.find(':');
+  const auto words = words_of(ResizeKind{});
+  const auto found = std::find(words.begin(), words.end(), text.substr(0, colon));
+  std::uint32_t side = 0;
+  if (colon != std::string::npos) std::from_chars(text.data() + colon + 1, text.data() + text.size(), side);
+  if (found == words.end() || side == 0)
+    refuse_value("--resize", text, "none, shortest:N, longest:N, squash:N, letterbox:N or cover:N");
+  transform.resize = static_cast<ResizeKind>(found - words.begin());
+  transform.resize_height = transform.resize_width = side;
+}
+
 }  // namespace
+
+std::vector<Bucket> buckets_of(const std::string& text) {
+  if (text.empty()) return {};
+  constexpr const char* kExpected = "AREA:STEP:ASPECT, as 65536:16:3";
+  const std::vector<double> numbers = numbers_of("--buckets", text, 3, kExpected);
+  if (!(numbers[0] >= 1 && numbers[0] < 1e10 && numbers[1] >= 1 && numbers[1] < 1e5))
+    refuse_value("--buckets", text, kExpected);
+  return make_buckets(static_cast<std::uint64_t>(numbers[0]), static_cast<std::uint32_t>(numbers[1]),
+                      numbers[2]);
+}
 
 void refuse_value(const char* option, const std::string& value, const char* expected) {
   throw Error(ErrorCode::invalid_argument,
@@ -77,6 +120,15 @@ TransportKind transport_of(const std::string& name) {
 
 void TransformArguments::add_to(CLI::App& app) {
   app.add_option("--crop", crop, "none, center:N, random:N or random-resized:N")->type_name("CROP");
+  app.add_option("--resize", resize, R"(
+Before a crop: none, shortest:N, longest:N, squash:N, letterbox:N or cover:N)")
+      ->type_name("RESIZE");
+  app.add_option("--padded", padded, "Pad to the largest of the batch, sides multiples of N; 0: not");
+  app.add_option("--patch", patch, "SIDE:TOKENS: deliver patches of SIDE pixels, at most TOKENS of a sample")
+      ->type_name("PATCH");
+  app.add_option("--filter", filter, "Of --resize, and of samples of any size: bilinear, bicubic or box")
+      ->type_name("FILTER")
+      ->check(CLI::IsMember({"bilinear", "bicubic", "box"}));
   app.add_flag("--flip", flip, "Mirror half of the samples");
   app.add_option("--dtype", dtype, "Delivered dtype: u8, f16, bf16 or f32")
       ->type_name("DTYPE")
@@ -89,6 +141,18 @@ void TransformArguments::add_to(CLI::App& app) {
 TransformOptions TransformArguments::options() const {
   TransformOptions transform;
   apply_crop(crop, transform);
+  apply_resize(resize, transform);
+  transform.padded = padded;
+  if (!patch.empty()) {
+    const std::vector<double> numbers = numbers_of("--patch", patch, 2, "SIDE:TOKENS, as 16:256");
+    if (!(numbers[0] >= 1 && numbers[0] < 1e5 && numbers[1] >= 1 && numbers[1] < 1e6))
+      refuse_value("--patch", patch, "SIDE:TOKENS, as 16:256");
+    transform.patch = static_cast<std::uint32_t>(numbers[0]);
+    transform.max_tokens = static_cast<std::uint32_t>(numbers[1]);
+  }
+  const auto filters = words_of(ResizeFilter{});
+  transform.filter =
+      static_cast<ResizeFilter>(std::find(filters.begin(), filters.end(), filter) - filters.begin());
   transform.flip_probability = flip ? 0.5 : 0;
   if (!dtype.empty()) {
     transform.dtype = dtype_from_option(dtype);

@@ -20,10 +20,14 @@ namespace shard::bench {
 std::vector<std::shared_ptr<Device>> devices_of(const std::string& name, unsigned host_threads);
 TransportKind transport_of(const std::string& name);  // throws invalid_argument
 
+// "AREA:STEP:ASPECT" (make_buckets()); empty: none. Throws invalid_argument.
+std::vector<Bucket> buckets_of(const std::string& text);
+
 struct TransformArguments {
-  std::string crop = "none", dtype, layout;
+  std::string crop = "none", resize = "none", patch, filter = "bilinear", dtype, layout;
+  std::uint32_t padded = 0;
   bool flip = false;
-  // --crop, --flip, --dtype, --layout. The object must live until the parser has run.
+  // --crop, --resize, --padded, --patch, --filter, --flip, --dtype, --layout. The object must live until the parser has run.
   void add_to(CLI::App& app);
   TransformOptions options() const;  // throws invalid_argument
 };

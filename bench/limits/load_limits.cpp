@@ -51,29 +51,51 @@ double link_limit(std::span<const std::shared_ptr<Device>> devices) {
   return static_cast<double>(kBlock) * kCopies * static_cast<double>(links.size()) / seconds;
 }
 
+std::uint64_t mean_sample_bytes(const Dataset& dataset) {
+  const DatasetInfo& info = dataset.info();
+  if (!info.spec.is_free()) return info.spec.size_bytes();
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; i < info.shards.size(); ++i) {
+    const ShardReader& shard = dataset.shard(i);
+    for (std::uint64_t sample = 0; sample < shard.size(); ++sample)
+      bytes += shard.images().spec_of(sample).size_bytes();
+  }
+  return bytes / std::max<std::uint64_t>(info.samples(), 1);
+}
+
 double gather_limit(const Dataset& dataset, Device& device, const LoaderOptions& options) {
-  const std::uint64_t size = dataset.info().spec.size_bytes();
+  const DatasetInfo& info = dataset.info();
+  const std::uint64_t size = info.spec.size_bytes();  // 0: each has its own
   const std::uint64_t batch = options.batch_size;
   std::vector<std::uint64_t> shards;
-  for (const ShardSummary& shard : dataset.info().shards) shards.push_back(shard.samples);
+  for (const ShardSummary& shard : info.shards) shards.push_back(shard.samples);
   const Order order(shards, options);
-  std::vector<std::unique_ptr<Block>> ring;
-  for (std::uint32_t i = 0; i < options.prefetch + 1; ++i)
-    ring.push_back(device.allocate_device(size * batch));
   constexpr std::uint64_t kBatches = 200;  // at least: fewer are over before they can be timed
   const std::uint64_t batches = std::min<std::uint64_t>(order.batches(), kBatches);
   const std::uint64_t passes = (kBatches + batches - 1) / batches;
-  std::vector<std::vector<CopyItem>> work(batches);
+  std::vector<std::vector<CopyItem>> work(batches);  // targets: offsets, at first
+  std::uint64_t most = 0;
+  std::uint64_t decoded = 0;
   BatchIndices indices;
   for (std::uint64_t b = 0; b < batches; ++b) {
     order.batch(0, b, indices);
+    std::uint64_t used = 0;
     for (std::uint64_t i = 0; i < batch; ++i) {
       const Dataset::Location at = dataset.locate(indices.samples[i]);
-      const std::span<const std::byte> frame = dataset.shard(at.shard).images().frame(at.sample);
-      work[b].push_back({ring[b % ring.size()]->data() + i * size, frame.data(),
-                         std::min<std::uint64_t>(frame.size(), size)});
+      const StoredImages& images = dataset.shard(at.shard).images();
+      const std::span<const std::byte> frame = images.frame(at.sample);
+      const std::uint64_t bytes = size != 0 ? std::min<std::uint64_t>(frame.size(), size) : frame.size();
+      work[b].push_back({reinterpret_cast<std::byte*>(used), frame.data(), bytes});
+      used += size != 0 ? size : bytes;
+      decoded += size != 0 ? size : images.spec_of(at.sample).size_bytes();
     }
+    most = std::max(most, used);
   }
+  std::vector<std::unique_ptr<Block>> ring;
+  for (std::uint32_t i = 0; i < options.prefetch + 1; ++i) ring.push_back(device.allocate_device(most));
+  for (std::uint64_t b = 0; b < batches; ++b)
+    for (CopyItem& item : work[b])
+      item.target = ring[b % ring.size()]->data() + reinterpret_cast<std::uintptr_t>(item.target);
   const auto stream = device.create_stream();
   for (const auto& items : work) stream->copy(items);
   stream->synchronize();
@@ -81,11 +103,11 @@ double gather_limit(const Dataset& dataset, Device& device, const LoaderOptions&
   for (std::uint64_t pass = 0; pass < passes; ++pass)
     for (const auto& items : work) stream->copy(items);
   stream->synchronize();
-  return static_cast<double>(passes * batches * batch * size) / watch.seconds();
+  return static_cast<double>(passes * decoded) / watch.seconds();
 }
 
 DiskLimit::DiskLimit(const Dataset& dataset, const LoaderOptions& options) {
-  const std::uint64_t sample = dataset.info().spec.size_bytes();
+  const std::uint64_t sample = mean_sample_bytes(dataset);
   const std::uint64_t batch = options.batch_size;
   // As transport direct: whole pages around a sample at any place,
   // and the batches that fit into readahead_bytes.

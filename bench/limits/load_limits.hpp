@@ -12,6 +12,9 @@
 
 namespace shard::bench {
 
+// Decoded bytes of a sample; of samples of any size, of all on average.
+std::uint64_t mean_sample_bytes(const Dataset& dataset);
+
 // Bytes per second from pinned memory to all devices at once, in blocks of 256 MiB, 4 GiB to each: the links
 // alone.
 double link_limit(std::span<const std::shared_ptr<Device>> devices);

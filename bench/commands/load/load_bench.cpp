@@ -174,6 +174,7 @@ LoadResult bench_load(const Dataset& dataset, std::span<const std::shared_ptr<De
       if (registered() > before) grown.restart();
     } while (registers && !all_registered() && grown.seconds() < kShard && warming.seconds() < kWarmUp);
   }
+  const std::uint64_t sample_bytes = mean_sample_bytes(dataset);
   Limits limits(dataset, devices, load.options, transport);
   const auto report = [&] {
     limits.report(result);
@@ -186,8 +187,7 @@ LoadResult bench_load(const Dataset& dataset, std::span<const std::shared_ptr<De
     limits.measure();
     const RunClock clock;
     const double rate = run_all(load.seconds);
-    result.samples.push_back(
-        {rate, rate * static_cast<double>(dataset.info().spec.size_bytes()), clock.elapsed().cores()});
+    result.samples.push_back({rate, rate * static_cast<double>(sample_bytes), clock.elapsed().cores()});
     report();
   }
   return result;

@@ -10,6 +10,7 @@
 #include "data/load_data.hpp"
 #include "feeds/loader_arguments.hpp"
 #include "harness/stats.hpp"
+#include "limits/load_limits.hpp"
 #include "sections.hpp"
 
 namespace shard::bench {
@@ -19,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 struct LoadArguments {
   std::string dataset, cache, device = "auto", transport = "auto", order = "shuffle", draw = "once";
-  std::string verify = "never";
+  std::string verify = "never", buckets;
   Outputs outputs;
   std::uint64_t make_random = 0;
   std::uint64_t make_sparse = 0;
@@ -37,6 +38,7 @@ void apply(LoadArguments& arguments) {
   options.remote.cache = arguments.cache;
   options.transport = transport_of(arguments.transport);
   options.transform = arguments.transform.options();
+  options.buckets = buckets_of(arguments.buckets);
   if (arguments.order == "sequential") options.order = OrderMode::sequential;
   if (arguments.order == "windowed") options.order = OrderMode::windowed;
   if (arguments.verify == "always") options.verify = Verify::always;
@@ -141,9 +143,9 @@ int run_load(LoadArguments& arguments, const std::string& command) {
   const double open_seconds = opening.seconds();
   const Dataset dataset = drawn(whole, arguments.draw, arguments.load.options);
   fit_batch(arguments, dataset.size(), devices.size(), arguments.load.options);
+  const std::uint64_t sample_bytes = mean_sample_bytes(dataset);
   bench_load(dataset, devices, arguments.load, [&](const LoadResult& now) {
-    add_json(report.json(), arguments, now, *devices[0], dataset.info().spec.size_bytes(), open_seconds,
-             dataset.is_remote());
+    add_json(report.json(), arguments, now, *devices[0], sample_bytes, open_seconds, dataset.is_remote());
     report.save(now.samples.size(), arguments.load.repeats);
   });
   report.finish(load_section);
@@ -190,6 +192,14 @@ of two halves (0.7 and 0.3), or each sample four times in a batch (repeated))")
       ->check(CLI::IsMember({"once", "subset", "balanced", "weighted", "mix", "repeated"}));
   sub.add_option("--window", options.window_shards, "Shards per window, for windowed");
   arguments->transform.add_to(sub);
+  sub.add_option("--buckets", arguments->buckets, R"(
+Of samples of any size: AREA:STEP:ASPECT, batches of one of the sizes of about AREA pixels, as 65536:16:3)")
+      ->type_name("BUCKETS");
+  sub.add_option("--batch-pixels", options.batch_pixels,
+                 "With --buckets: pixels of a batch; 0: --batch-size");
+  add_size_option(sub, "--batch-bytes", options.memory.batch_bytes,
+                  "Of samples of any size: bytes of a batch on the device at a time")
+      ->default_str("1.5 x the mean");
   add_size_option(sub, "--registered", options.memory.registered_bytes,
                   "Budget for registered shards, for mapped")
       ->default_str("half of the available memory");

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "shard/loader/transform.hpp"
+#include "transform/exact_kernels.hpp"
+#include "transform/transform_kernels.hpp"
 
 namespace shard {
 
@@ -39,30 +41,39 @@ class ExactResize {
   void row(std::uint32_t y, std::span<std::byte* const> outs);
 
  private:
-  // One axis: what each output that the view shows sees.
-  struct Axis {
-    std::uint32_t begin = 0;  // the outputs [begin, end) of the resized box are in the view
-    std::uint32_t end = 0;
-    std::uint32_t most_taps = 0;
-    std::vector<std::uint32_t> first;  // [output - begin]
-    std::vector<std::uint32_t> count;
-    std::vector<std::int32_t> weights;  // [output - begin][most_taps], zeros at the end
-  };
-  static void plan(ResizeFilter filter, std::uint32_t box, std::uint32_t out, std::uint32_t begin,
-                   std::uint32_t end, Axis& axis);
-  // Source rows until `end` -> ring.
+  std::size_t source_bytes() const noexcept;  // of a row of the box
+  const std::uint8_t* source_row(std::uint32_t row, std::size_t plane) const noexcept;
+  std::uint8_t* ring_row(std::uint32_t source_row, std::size_t plane) noexcept;
+  // False if the shown parts of source rows are what the rows are made of.
+  bool uses_ring() const noexcept { return !copies_columns_ || box_.crop.flip; }
+  // The shown part of a source row, its columns resized and flipped.
+  const std::uint8_t* resized_columns(std::uint32_t row, std::size_t plane) noexcept;
+  // Source rows [done_, end) -> ring, with a few of those that are needed next.
   void resize_columns(std::uint32_t end);
-  std::uint8_t* ring_row(std::uint32_t source_row, std::size_t plane) {
-    return ring_.data() + (source_row % ring_rows_ * box_.planes.size() + plane) * ring_row_bytes_;
-  }
+  // Output row of the resized box, as far as it is in the view.
+  void write_pixels(std::uint32_t output, std::size_t plane, std::uint8_t* out);
 
+  ExactKernels kernels_ = exact_kernels();
+  TransformKernels copies_ = transform_kernels();
   Box box_;
-  Axis columns_;
-  Axis rows_;
-  std::vector<std::uint8_t> ring_;  // [source row % ring_rows_][plane], as resized columns
+  std::uint32_t columns_begin_ = 0;  // the outputs [begin, end) of the resized box are in the view
+  std::uint32_t columns_end_ = 0;
+  std::uint32_t rows_begin_ = 0;
+  std::uint32_t rows_end_ = 0;
+  bool copies_columns_ = false;  // the box has the resized size
+  bool copies_rows_ = false;
+  ExactColumns columns_;
+  ExactRows rows_;
+  // [source row % ring_rows_][plane]; not used if source rows need no change.
+  std::vector<std::uint8_t> ring_;
   std::size_t ring_row_bytes_ = 0;
   std::uint32_t ring_rows_ = 0;
-  std::uint32_t done_ = 0;  // source rows before this one are in the ring, or are not needed any more
+  std::uint32_t source_end_ = 0;      // of the rows that are needed
+  std::uint32_t done_ = 0;            // source rows before this one are in the ring, or not needed any more
+  std::vector<std::uint8_t> padded_;  // [row of a batch][plane], of columns_.reach bytes, from narrow boxes
+  std::vector<const std::uint8_t*> ins_;
+  std::vector<const std::uint8_t*> soon_;
+  std::vector<std::uint8_t*> outs_;
 };
 
 }  // namespace shard
