@@ -34,7 +34,8 @@ void ViewDraws::draw_piece(const Drawing& drawing, std::size_t piece) {
   const std::size_t last = std::min(first + kPiece, drawing.draws.size());
   const std::uint64_t loader_seed = drawing.setup.options.seed;
   for (std::size_t number = 0; number < views_.size(); ++number) {
-    const auto& [options, delivered] = drawing.views[number];
+    const TransformOptions* const options = drawing.views[number].options;
+    const SampleSpec& delivered = drawing.views[number].delivered;
     const SampleSpec& all = drawing.setup.transforms[number].stored;
     const std::uint64_t seed = crop_seed(loader_seed, number);
     Piece& drawn = pieces_[number][piece];
