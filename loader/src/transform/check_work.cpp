@@ -4,7 +4,7 @@
 
 #include "shard/error.hpp"
 #include "transform/arithmetic.hpp"
-#include "transform/exact_filter.hpp"
+#include "transform/exact/exact_filter.hpp"
 
 namespace shard {
 

@@ -12,7 +12,7 @@
 #include "shard/error.hpp"
 #include "transform/augment/host_augment.hpp"
 #include "transform/check_work.hpp"
-#include "transform/exact_resize.hpp"
+#include "transform/exact/exact_resize.hpp"
 #include "transform/float_transform.hpp"
 #include "transform/resize_plan.hpp"
 #include "transform/transform_kernels.hpp"

@@ -15,7 +15,7 @@
 #include "transform/arithmetic.hpp"
 #include "transform/augment/host_augment.hpp"
 #include "transform/check_work.hpp"
-#include "transform/exact_filter.hpp"
+#include "transform/exact/exact_filter.hpp"
 
 namespace shard {
 

@@ -79,7 +79,7 @@ constexpr std::array<std::string_view, 6> words_of(ResizeKind) {
   return {"none", "shortest", "longest", "squash", "letterbox", "cover"};
 }
 
-// Pillow's filters, antialiased when shrinking, bit for bit (loader/src/transform/exact_filter.hpp).
+// Pillow's filters, antialiased when shrinking, bit for bit (loader/src/transform/exact/exact_filter.hpp).
 enum class ResizeFilter : std::uint8_t { bilinear, bicubic, box };
 constexpr std::array<std::string_view, 3> words_of(ResizeFilter) { return {"bilinear", "bicubic", "box"}; }
 

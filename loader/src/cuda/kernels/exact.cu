@@ -20,7 +20,7 @@
 #include "cuda/kernels/quads.cuh"
 #include "cuda/kernels/resize_tile.cuh"
 #include "transform/check_work.hpp"
-#include "transform/exact_filter.hpp"
+#include "transform/exact/exact_filter.hpp"
 
 namespace shard::gpu {
 

@@ -1,8 +1,8 @@
-#include "transform/exact_plan.hpp"
+#include "transform/exact/exact_plan.hpp"
 
 #include <algorithm>
 
-#include "transform/exact_filter.hpp"
+#include "transform/exact/exact_filter.hpp"
 
 namespace shard {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "shard/loader/transform.hpp"
-#include "transform/exact_kernels.hpp"
+#include "transform/exact/exact_kernels.hpp"
 #include "transform/transform_kernels.hpp"
 
 namespace shard {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "transform/exact_plan.hpp"
+#include "transform/exact/exact_plan.hpp"
 
 namespace shard {
 

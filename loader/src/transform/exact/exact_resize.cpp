@@ -1,4 +1,4 @@
-#include "transform/exact_resize.hpp"
+#include "transform/exact/exact_resize.hpp"
 
 #include <algorithm>
 #include <cstring>

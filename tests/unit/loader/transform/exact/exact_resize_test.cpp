@@ -1,6 +1,6 @@
 // ExactResize against libshard's resize of photos and against plain loops over exact_filter.hpp, for every
 // instruction set of this CPU.
-#include "transform/exact_resize.hpp"
+#include "transform/exact/exact_resize.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include "base/system/simd_targets.hpp"
 #include "image/resample/resample.hpp"
 #include "random_work.hpp"
-#include "transform/exact_filter.hpp"
+#include "transform/exact/exact_filter.hpp"
 
 namespace shard {
 namespace {

@@ -1,18 +1,18 @@
 // Vector versions, one for each instruction set that Highway knows.
 //
 // Sums are int32 modulo 2^32: low + high * 65536 is exact, because the sum itself fits.
-#include "transform/exact_kernels.hpp"
+#include "transform/exact/exact_kernels.hpp"
 
 // Vectors of unknown length cannot lie in arrays; such CPUs have fixed ones as well.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "transform/exact_kernels.cpp"
+#define HWY_TARGET_INCLUDE "transform/exact/exact_kernels.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target.h, as it must be.
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
-#include "transform/exact_filter.hpp"
+#include "transform/exact/exact_filter.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace shard::HWY_NAMESPACE {

@@ -1,6 +1,6 @@
 // Plain loops, for CPUs without vectors that Highway knows.
-#include "transform/exact_filter.hpp"
-#include "transform/exact_kernels.hpp"
+#include "transform/exact/exact_filter.hpp"
+#include "transform/exact/exact_kernels.hpp"
 
 namespace shard {
 namespace {
