@@ -44,7 +44,8 @@ void ComputeQueue::add(Slot& slot, const PlacedBatch& batch, std::span<const std
   lane.stream->upload(slot.columns_copy);  // beside the copies of this and later batches
   lane.stream->wait(slot.copied_event);
   lane.stream->may_leave_out(slot.unwanted);
-  const std::span<const std::byte* const> sources = in_place.empty() ? batch.sources : in_place;
+  std::span<const std::byte* const> sources = in_place.empty() ? batch.sources : in_place;
+  if (!in_place.empty() && !batch.late.empty()) sources = with_late(batch, in_place);
   const std::size_t parts = setup_.forms.size();
   if (!setup_.identity)
     queue_transforms(slot, batch, samples_of(batch, sources, parts, 0), lane);
@@ -53,6 +54,14 @@ void ComputeQueue::add(Slot& slot, const PlacedBatch& batch, std::span<const std
   for (std::size_t field = 0; field < setup_.fields.size(); ++field)
     lane.fields->queue(*lane.stream, slot, field, samples_of(batch, sources, parts, field + 1), views);
   slot.ready_event = lane.stream->record();
+}
+
+// The transport knows nothing of late rows, which have no source yet.
+std::span<const std::byte* const> ComputeQueue::with_late(const PlacedBatch& batch,
+                                                          std::span<const std::byte* const> in_place) {
+  sources_.assign(in_place.begin(), in_place.end());
+  for (const std::uint32_t row : batch.late) sources_.insert(sources_.begin() + row, nullptr);
+  return sources_;
 }
 
 void ComputeQueue::wait() { lanes_[lane_].stream->record().wait(); }

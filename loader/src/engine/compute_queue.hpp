@@ -45,6 +45,8 @@ class ComputeQueue {
   // Rows [first, first + rows) of the batch.
   void queue_rows(const Slot& slot, const PlacedBatch& batch, const FieldMaker::Samples& images,
                   std::size_t first, std::size_t rows, Lane& lane);
+  std::span<const std::byte* const> with_late(const PlacedBatch& batch,
+                                              std::span<const std::byte* const> in_place);
   void queue_late(const Slot& slot, const PlacedBatch& batch, Lane& lane);
   void queue_gather(const Slot& slot, const PlacedBatch& batch, Lane& lane);
 
@@ -54,6 +56,7 @@ class ComputeQueue {
 
   std::vector<TransformWork> transforms_;  // of the last batch, by view
   std::vector<const std::byte*> decoded_;  // scratch: where samples are that are decoded once for all views
+  std::vector<const std::byte*> sources_;  // scratch
   std::vector<CopyItem> gathered_;         // scratch
   LateMemory late_;
   std::unique_ptr<Block> late_host_;  // pinned; null: there is always room
