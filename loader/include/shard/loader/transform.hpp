@@ -185,17 +185,6 @@ struct TransformWork {
   // Readable by the device.
   std::span<const std::byte* const> sources;
   std::span<const SampleCrop> crops;
-  // Of each source, if stored.is_free(); else empty.
-  std::span<const SampleSize> sizes{};
-  // Boxes are resized by exactly Pillow's arithmetic, with this filter, and placed (SampleCrop::row). Always
-  // so for samples of any size. Stored u8 of up to four channels.
-  bool exact = false;
-  ResizeFilter filter = ResizeFilter::bilinear;
-  std::array<std::uint8_t, 4> fill{};
-  // Above 0: TransformOptions::patch. `delivered` is one patch (nhwc), `tokens` has the number of the first
-  // patch of each source, and crops are resized to whole patches.
-  std::uint32_t patch = 0;
-  std::span<const std::uint32_t> tokens{};
   // Device memory.
   std::byte* target = nullptr;
 
@@ -222,6 +211,18 @@ struct TransformWork {
   std::span<const MixPair> pairs{};
   // The target is read again soon, so it is not written past the caches.
   bool target_is_read_soon = false;
+
+  // Of each source, if stored.is_free(); else empty.
+  std::span<const SampleSize> sizes{};
+  // Boxes are resized by exactly Pillow's arithmetic, with this filter, and placed (SampleCrop::row). Always
+  // so for samples of any size. Stored u8 of up to four channels.
+  bool exact = false;
+  ResizeFilter filter = ResizeFilter::bilinear;
+  std::array<std::uint8_t, 4> fill{};
+  // Above 0: TransformOptions::patch. `delivered` is one patch (nhwc), `tokens` has the number of the first
+  // patch of each source, and crops are resized to whole patches.
+  std::uint32_t patch = 0;
+  std::span<const std::uint32_t> tokens{};
 };
 
 // What a GPU needs for the programs of `samples` delivered samples. `with_mix`: mixes(operations).
