@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <numbers>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,15 +72,19 @@ std::vector<std::uint8_t> plain_resize(ResizeFilter filter, std::uint32_t lines,
   const auto weight_at = [filter](double x) {
     x = std::abs(x);
     if (filter == ResizeFilter::bilinear) return x < 1 ? 1 - x : 0.0;
+    if (filter == ResizeFilter::lanczos) {
+      const auto sinc = [](double at) {
+        return at == 0 ? 1.0 : std::sin(at * std::numbers::pi) / (at * std::numbers::pi);
+      };
+      return x < 3 ? sinc(x) * sinc(x / 3) : 0.0;
+    }
     if (x < 1) return (1.5 * x - 2.5) * x * x + 1;
     return x < 2 ? (((x - 5) * x + 8) * x - 4) * -0.5 : 0.0;
   };
   const double scale = static_cast<double>(box) / out;
   const double shrink = std::max(scale, 1.0);
-  const double support = (filter == ResizeFilter::box        ? 0.5
-                          : filter == ResizeFilter::bilinear ? 1
-                                                             : 2) *
-                         shrink;
+  constexpr double kSupports[] = {1, 2, 0.5, 3};
+  const double support = kSupports[static_cast<std::size_t>(filter)] * shrink;
   std::vector<std::uint8_t> result(std::size_t{lines} * out);
   for (std::uint32_t x = 0; x < out; ++x) {
     const double center = (x + 0.5) * scale;
@@ -169,8 +174,9 @@ inline std::vector<std::pair<std::string, TransformOptions>> views_of_any_size()
   const std::size_t bilinear = views.size();
   for (std::size_t i = 0; i < bilinear; ++i) {
     auto [name, view] = views[i];
-    view.filter = i % 2 == 0 ? ResizeFilter::bicubic : ResizeFilter::box;
-    views.emplace_back(name + (i % 2 == 0 ? ", bicubic" : ", box"), view);
+    view.filter = i % 2 == 0 ? ResizeFilter::bicubic : i % 4 == 1 ? ResizeFilter::box : ResizeFilter::lanczos;
+    views.emplace_back(
+        name + ", " + std::string(words_of(view.filter)[static_cast<std::size_t>(view.filter)]), view);
   }
   return views;
 }

@@ -47,10 +47,10 @@ std::uint32_t padded_to(std::uint32_t side, std::uint32_t multiple) {
 void check_resize_options(const SampleSpec& stored, const TransformOptions& options) {
   const std::uint32_t height = options.resize_height;
   const std::uint32_t width = options.resize_width;
-  if (options.resize > ResizeKind::cover || options.filter > ResizeFilter::box)
+  if (options.resize > ResizeKind::cover || options.filter > ResizeFilter::lanczos)
     refuse(
         fmt::format("resize is {} and filter {}; they must be none (0) to cover (5), and bilinear (0) "
-                    "to box (2)",
+                    "to lanczos (3)",
                     static_cast<int>(options.resize), static_cast<int>(options.filter)));
   const std::string_view name = words_of(ResizeKind{})[static_cast<std::size_t>(options.resize)];
   if (options.resize == ResizeKind::none && (height != 0 || width != 0))

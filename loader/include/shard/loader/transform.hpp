@@ -80,8 +80,10 @@ constexpr std::array<std::string_view, 6> words_of(ResizeKind) {
 }
 
 // Pillow's filters, antialiased when shrinking, bit for bit (loader/src/transform/exact/exact_filter.hpp).
-enum class ResizeFilter : std::uint8_t { bilinear, bicubic, box };
-constexpr std::array<std::string_view, 3> words_of(ResizeFilter) { return {"bilinear", "bicubic", "box"}; }
+enum class ResizeFilter : std::uint8_t { bilinear, bicubic, box, lanczos };
+constexpr std::array<std::string_view, 4> words_of(ResizeFilter) {
+  return {"bilinear", "bicubic", "box", "lanczos"};
+}
 
 struct TransformOptions {
   // First. Then the crop is cut out of what it makes; random_resized needs none.

@@ -31,13 +31,45 @@ inline constexpr int kWeightBits = 32 - 8 - 2;
 inline constexpr std::uint32_t kMaxTaps = 2048;
 
 SHARD_EXACT constexpr double support_of(ResizeFilter filter) noexcept {
-  return filter == ResizeFilter::box ? 0.5 : filter == ResizeFilter::bilinear ? 1.0 : 2.0;
+  if (filter == ResizeFilter::box) return 0.5;
+  if (filter == ResizeFilter::bilinear) return 1.0;
+  return filter == ResizeFilter::bicubic ? 2.0 : 3.0;
+}
+
+// sin(x) of 0 <= x < 10, within two units in the last place. The libraries of host and GPU have sines whose
+// last bits differ, so this one is for both: it is one of 32 bits more than a weight has.
+// Quarter turns are taken off in two parts, of which the first has so few bits that its multiples are exact;
+// what is left is at most pi / 4, for which 9 terms of the series do.
+SHARD_EXACT constexpr double sine(double x) noexcept {
+  constexpr double kQuarter = 0x1.921fb54400000p+0;
+  constexpr double kQuarterRest = 0x1.0b4611a626331p-34;
+  const auto turns = static_cast<std::int32_t>(x * 0.63661977236758134308 + 0.5);
+  const double r = (x - turns * kQuarter) - turns * kQuarterRest;
+  const double square = r * r;
+  double sum = 0.0;
+  double result = 0.0;
+  if (turns % 2 == 0) {
+    for (std::int32_t n = 17; n >= 3; n -= 2) sum = (-1.0 - sum) * square / (n * (n - 1));
+    result = r + r * sum;
+  } else {
+    for (std::int32_t n = 18; n >= 2; n -= 2) sum = (-1.0 - sum) * square / (n * (n - 1));
+    result = 1.0 + sum;
+  }
+  return turns % 4 >= 2 ? -result : result;
+}
+
+// sin(pi x) / (pi x) of 0 <= x <= 3.
+SHARD_EXACT constexpr double sinc(double x) noexcept {
+  if (x == 0.0) return 1.0;
+  x *= 3.14159265358979323846;
+  return sine(x) / x;
 }
 
 SHARD_EXACT constexpr double filter_value(ResizeFilter filter, double x) noexcept {
   if (filter == ResizeFilter::box) return x > -0.5 && x <= 0.5 ? 1.0 : 0.0;
   x = x < 0.0 ? -x : x;
   if (filter == ResizeFilter::bilinear) return x < 1.0 ? 1.0 - x : 0.0;
+  if (filter == ResizeFilter::lanczos) return x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0;
   constexpr double kA = -0.5;
   if (x < 1.0) return ((kA + 2.0) * x - (kA + 3.0)) * x * x + 1;
   return x < 2.0 ? (((x - 5) * x + 8) * x - 4) * kA : 0.0;
