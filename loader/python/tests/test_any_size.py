@@ -85,9 +85,9 @@ def contents(data, epoch=0, batches=None, **options):
 
 
 def resized(image, height, width, filter="bilinear"):
-    """Image.resize. From Pillow 13 on it may resize rows before columns, which rounds otherwise: there, both
+    """Image.resize. From Pillow 12 on it may resize rows before columns, which rounds otherwise: there, both
     are asked for one after the other."""
-    if int(PIL.__version__.split(".")[0]) >= 13:
+    if int(PIL.__version__.split(".")[0]) >= 12:
         image = image.resize((width, image.height), FILTERS[filter])
     return image.resize((width, height), FILTERS[filter])
 
