@@ -1,6 +1,8 @@
 """Data sets whose samples have sizes of their own: the pixels of a view are Pillow's, bit for bit."""
 
 import json
+import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -358,6 +360,7 @@ WAYS = {
     "random_resized_crop": {"random_resized_crop": 40, "flip": True, "dtype": "float32"},
     "cover": {"cover": (40, 50), "random_crop": (40, 50)},
     "padded": {"padded": 8, "flip": 0.5},
+    "patches": {"patch": 8, "max_tokens": 20, "flip": 0.5},
     "views": {"views": [sl.Augment(random_resized_crop=24), sl.Augment(letterbox=(20, 30))]},
     "operations": {"augment": sl.Augment.rand_augment(2, 9, random_resized_crop=32, flip=0.5)},
     "buckets": {"buckets": [(40, 40), (32, 50), (50, 32), (16, 100)], "flip": 0.5},
@@ -473,6 +476,55 @@ def test_several_views_have_their_own_sizes(sets, pictures):
         np.testing.assert_array_equal(
             batch.views[2][row], np.asarray(center(shape("shortest", whole, 30), 20, 20))
         )
+
+
+# --- Patches ------------------------------------------------------------------------------------------------
+
+
+def grid_of(height, width, most):
+    """Rows and columns of patches at the largest scale s (in patches per pixel) at which ceil(height * s) *
+    ceil(width * s) <= most. Either is a whole number there."""
+    scales = {Fraction(k, side) for k in range(1, most + 1) for side in (height, width)}
+    grids = ((math.ceil(height * scale), math.ceil(width * scale), scale) for scale in scales)
+    return max((grid for grid in grids if grid[0] * grid[1] <= most), key=lambda grid: grid[2])[:2]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"patch": 8, "max_tokens": 25},
+        {"patch": 5, "max_tokens": 1},
+        {"patch": 16, "max_tokens": 12, "filter": "bicubic", "flip": 1.0},
+        {"patch": 7, "max_tokens": 30, "dtype": "float32", "mean": MEAN, "std": STD},
+        {"patch": 7, "max_tokens": 30, "dtype": "float16", "layout": "nhwc", "mean": MEAN, "std": STD},
+    ],
+    ids=str,
+)
+def test_samples_are_delivered_as_patches(options, codec, sets, pictures):
+    side, seen = options["patch"], []
+    loader = sl.Loader(sets[codec], **options_of(options))
+    assert loader.shape == (side * side * 3,)
+    for batch in loader.epoch(0):
+        offsets, coords, owners = (batch.column(f"patch_{name}") for name in ("offsets", "coords", "samples"))
+        assert offsets.dtype == coords.dtype == owners.dtype == np.int32
+        assert len(batch.images) == len(coords) == len(owners) == offsets[-1]
+        assert offsets[0] == 0 and len(offsets) == len(batch.ids) + 1
+        for row, sample in enumerate(batch.ids.tolist()):
+            whole, of = pictures[sample], slice(offsets[row], offsets[row + 1])
+            rows, columns = grid_of(whole.height, whole.width, options["max_tokens"])
+            assert (owners[of] == row).all()
+            assert coords[of].tolist() == [[y, x] for y in range(rows) for x in range(columns)], whole.size
+            filter = options.get("filter", "bilinear")
+            pixels = np.asarray(resized(whole, rows * side, columns * side, filter))
+            if options.get("flip"):
+                pixels = pixels[:, ::-1]
+            if "mean" in options:
+                pixels = ((pixels.astype(np.float32) / 255 - MEAN) / STD).astype(options["dtype"])
+            patches = pixels.reshape(rows, side, columns, side, 3).swapaxes(1, 2)
+            np.testing.assert_array_equal(batch.images[of], patches.reshape(rows * columns, -1))
+        seen += batch.ids.tolist()
+    assert sorted(seen) == list(range(len(SIZES)))
 
 
 # --- Boxes --------------------------------------------------------------------------------------------------
@@ -696,12 +748,22 @@ def test_lists_of_buckets_have_about_one_area():
         ({"cover": (8, 9, 10)}, r"cover is \(8, 9, 10\); expected"),
         ({"squash": "8x8"}, "squash is '8x8'; expected"),
         ({"center_crop": 9000}, "9000 x 9000 exceeds 8192 x 8192"),
+        ({"patch": 16}, "patch is 16 and max_tokens 0; they go together"),
+        ({"max_tokens": 16, "center_crop": 8}, "patch is 0 and max_tokens 16; they go together"),
+        ({"patch": 0, "max_tokens": 4}, "patch is 0; expected a whole number from 1 to 256"),
+        ({"patch": 16, "max_tokens": 70_000}, "max_tokens is 70000; expected a whole number from 1 to 65536"),
+        ({"patch": 16, "max_tokens": 9, "center_crop": 8}, "patch resizes whole samples: leave crop"),
+        ({"patch": 16, "max_tokens": 9, "letterbox": 8}, "patch resizes whole samples: leave crop, resize"),
+        ({"patch": 16, "max_tokens": 9, "padded": True}, "patch resizes whole samples: .*padded"),
+        ({"patch": 16, "max_tokens": 9, "layout": "nchw"}, "patches .* leave layout out, or use nhwc"),
+        ({"patch": 16, "max_tokens": 9, "correspondence": True}, "patch.*correspondence do not follow"),
+        ({"patch": 16, "max_tokens": 9, "buckets": [(8, 8)]}, "buckets.*patch out"),
         ({"buckets": []}, "buckets.*empty"),
-        ({"buckets": [(0, 8)]}, "bucket 0 is 0 x 8|buckets.*0"),
+        ({"buckets": [(8, 8), (0, 8)]}, r"buckets\[1\] is \(0, 8\); expected a size from 1 on"),
         ({"buckets": [(8, 8), (16, 4), (8, 8)]}, "8 x 8 is in the list more than once"),
         ({"buckets": [(8, 9000)]}, "8192"),
-        ({"buckets": (8, 8)}, "buckets"),
-        ({"buckets": [8, 16]}, "buckets"),
+        ({"buckets": [(8, 8), (8, 9, 3)]}, r"buckets\[1\] is \(8, 9, 3\); expected"),
+        ({"buckets": 8}, r"buckets is 8; expected a list of \(height, width\), or shardloader.buckets"),
         ({"buckets": "8x8"}, "buckets is '8x8'"),
         ({"buckets": [(8, 8)], "center_crop": 8}, "buckets.*leave crop"),
         ({"buckets": [(8, 8)], "letterbox": 8}, "buckets.*leave crop, resize"),
