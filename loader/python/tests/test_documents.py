@@ -17,7 +17,7 @@ import shardloader as sl
 from conftest import make_images
 
 ROOT = Path(__file__).resolve().parents[3]
-DOCUMENTS = ("README.md", "docs/augment.md", "docs/python.md", "loader/python/README.md")
+DOCUMENTS = ("README.md", "docs/augment.md", "docs/python.md", "docs/sizes.md", "loader/python/README.md")
 FRAMEWORKS = (
     "DDP under torchrun",
     "torch.compile",
