@@ -9,12 +9,13 @@
 namespace shard::bench {
 
 // Writes a data set of pseudo-random bytes, `samples` of `spec`, in shards of 256 MiB, unless the folder
-// holds one already. Labels are the index modulo 1000.
+// holds one already. Labels are the index modulo 1000. `any_size`: each sample has rows and columns of its own,
+// 0.6 to 1.4 of those of `spec`.
 void make_random_dataset(const std::string& folder, std::uint64_t samples, const SampleSpec& spec,
-                         unsigned threads);
+                         unsigned threads, bool any_size = false);
 
 // The same in `shards` shards whose pixels are all zero and take no space on the disk (sparse files).
 void make_sparse_dataset(const std::string& folder, std::uint64_t samples, std::uint64_t shards,
-                         const SampleSpec& spec);
+                         const SampleSpec& spec, bool any_size = false);
 
 }  // namespace shard::bench

@@ -38,6 +38,37 @@ TEST(ShardbenchLoad, MeasuresWholeEpochsAgainstABareGather) {
   EXPECT_EQ(result.stats[0].batches % 10, 1U);  // whole epochs of ten, and the first batch
 }
 
+TEST(ShardbenchLoad, CountsTheBytesOfSamplesOfAnySize) {
+  const testing::TempDir dir;
+  const std::string folder = (dir.path() / "data").string();
+  make_random_dataset(folder, 100, {DType::u8, Layout::nhwc, 3, 32, 32}, 2, true);
+  const auto dataset = Dataset::open(folder);
+  ASSERT_TRUE(dataset.info().spec.is_free());
+  std::uint64_t bytes = 0;
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    const auto at = dataset.locate(i);
+    const SampleSpec spec = dataset.shard(at.shard).images().spec_of(at.sample);
+    EXPECT_GE(spec.height, 19U);
+    EXPECT_LE(spec.width, 44U);
+    bytes += spec.size_bytes();
+  }
+  EXPECT_EQ(mean_sample_bytes(dataset), bytes / 100);
+  LoadCase load;
+  load.options.batch_size = 10;
+  load.options.buckets = make_buckets(1024, 8, 2);
+  load.options.tail = Tail::short_;
+  load.options.verify = Verify::always;
+  load.seconds = 0.01;
+  load.repeats = 1;
+  const std::vector<std::shared_ptr<Device>> devices{make_host_device(1)};
+  const LoadResult result = bench_load(dataset, devices, load);
+  ASSERT_EQ(result.samples.size(), 1U);
+  EXPECT_GT(result.samples[0].samples_per_second, 0);
+  EXPECT_DOUBLE_EQ(result.samples[0].bytes_per_second,
+                   result.samples[0].samples_per_second * static_cast<double>(bytes / 100));
+  EXPECT_GT(result.limit_bytes_per_second, 0);
+}
+
 TEST(ShardbenchLoad, DividesTheDataSetBetweenDevices) {
   const testing::TempDir dir;
   const std::string folder = (dir.path() / "data").string();

@@ -28,6 +28,7 @@ struct LoadArguments {
   std::uint32_t make_side = 224;
   std::uint32_t make_channels = 3;
   std::string make_dtype = "u8";
+  bool make_any_size = false;
   TransformArguments transform;
   LoadCase load;
   CLI::Option* batch_size = nullptr;
@@ -90,9 +91,10 @@ void make_data(const LoadArguments& arguments) {
   const Layout layout = whole ? Layout::nhwc : Layout::nchw;
   const SampleSpec spec{*dtype, layout, arguments.make_channels, arguments.make_side, arguments.make_side};
   if (arguments.make_sparse > 0)
-    make_sparse_dataset(arguments.dataset, arguments.make_sparse, arguments.make_shards, spec);
+    make_sparse_dataset(arguments.dataset, arguments.make_sparse, arguments.make_shards, spec,
+                        arguments.make_any_size);
   else
-    make_random_dataset(arguments.dataset, arguments.make_random, spec, cpu_count());
+    make_random_dataset(arguments.dataset, arguments.make_random, spec, cpu_count(), arguments.make_any_size);
 }
 
 void add_json(Json& json, const LoadArguments& arguments, const LoadResult& result, const Device& device,
@@ -221,6 +223,8 @@ First write N pseudo-random samples to DATASET, if it does not exist)")
       ->default_str("");
   sub.add_option("--make-shards", arguments->make_shards, "Shards of --make-sparse");
   sub.add_option("--make-side", arguments->make_side, "Rows and columns of the samples made");
+  sub.add_flag("--make-any-size", arguments->make_any_size,
+               "Each sample has rows and columns of its own, 0.6 to 1.4 of --make-side");
   sub.add_option("--make-channels", arguments->make_channels, "Their channels, 1 to 4096");
   sub.add_option("--make-dtype", arguments->make_dtype,
                  "Their dtype: u8 or u16 (NHWC), or f16, bf16 or f32 (NCHW)")
