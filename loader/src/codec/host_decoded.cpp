@@ -16,9 +16,8 @@ class HostDecodedForm final : public StoredForm {
 
 std::unique_ptr<const StoredForm> make_host_decoded_form(const SampleSpec& recorded,
                                                          std::optional<std::size_t> field,
-                                                         const LargestSample& largest,
-                                                         std::uint64_t mean_frame) {
-  return std::make_unique<HostDecodedForm>(recorded, field, largest, mean_frame);
+                                                         const LargestSample& largest) {
+  return std::make_unique<HostDecodedForm>(recorded, field, largest);
 }
 
 }  // namespace shard

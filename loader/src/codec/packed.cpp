@@ -69,20 +69,14 @@ class PackedForm final : public StoredForm {
     work.frame_bytes = sizes;
     work.unpacked = scratch;
   }
-
- protected:
-  std::uint64_t usual_bytes(const LoaderOptions& options) const noexcept override {
-    // Half as much again as a batch has on average.
-    return mean_frame() * options.most_rows() * 3 / 2;
-  }
 };
 
 }  // namespace
 
 std::unique_ptr<const StoredForm> make_packed_form(const SampleSpec& recorded,
                                                    std::optional<std::size_t> field,
-                                                   const LargestSample& largest, std::uint64_t mean_frame) {
-  return std::make_unique<PackedForm>(recorded, field, largest, mean_frame);
+                                                   const LargestSample& largest) {
+  return std::make_unique<PackedForm>(recorded, field, largest);
 }
 
 }  // namespace shard

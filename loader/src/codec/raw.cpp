@@ -4,8 +4,8 @@
 namespace shard {
 
 std::unique_ptr<const StoredForm> make_raw_form(const SampleSpec& recorded, std::optional<std::size_t> field,
-                                                const LargestSample& largest, std::uint64_t mean_frame) {
-  return std::make_unique<StoredForm>(recorded, field, largest, mean_frame);
+                                                const LargestSample& largest) {
+  return std::make_unique<StoredForm>(recorded, field, largest);
 }
 
 }  // namespace shard

@@ -38,10 +38,6 @@ SampleSize StoredForm::size_of(const Dataset& dataset, const Dataset::Location& 
   return {spec.height, spec.width};
 }
 
-std::uint64_t StoredForm::usual_bytes(const LoaderOptions& options) const noexcept {
-  return options.memory.batch_bytes;
-}
-
 std::uint64_t StoredForm::bounded(std::uint64_t wanted, std::uint64_t most,
                                   const LoaderOptions& options) const noexcept {
   const std::uint64_t all = most * options.most_rows();
@@ -51,7 +47,7 @@ std::uint64_t StoredForm::bounded(std::uint64_t wanted, std::uint64_t most,
 
 std::uint64_t StoredForm::room_bytes(const LoaderOptions& options) const noexcept {
   if (!is_free()) return most_bytes_to_device() * options.most_rows();
-  return bounded(usual_bytes(options), most_bytes_to_device(), options);
+  return bounded(options.memory.batch_bytes, most_bytes_to_device(), options);
 }
 
 std::uint64_t StoredForm::decoded_room_bytes(const LoaderOptions& options) const noexcept {
@@ -74,12 +70,9 @@ std::unique_ptr<const StoredForm> make_stored_form(const DatasetInfo& info,
   const SampleSpec& spec = field ? info.fields[*field].spec : info.spec;
   const CodecSpec& codec = field ? info.fields[*field].codec : info.codec;
   const LargestSample largest = info.largest(field);
-  std::uint64_t bytes = 0;
-  for (const ShardSummary& shard : info.shards) bytes += shard.size_bytes;
-  const std::uint64_t mean_frame = bytes / std::max<std::uint64_t>(info.samples(), 1);
-  if (info.mixed_codecs) return make_host_decoded_form(spec, field, largest, mean_frame);
+  if (info.mixed_codecs) return make_host_decoded_form(spec, field, largest);
   for (const FormRow& row : kForms)
-    if (row.codec == codec.kind) return row.make(spec, field, largest, mean_frame);
+    if (row.codec == codec.kind) return row.make(spec, field, largest);
   throw Error(ErrorCode::unsupported,
               fmt::format("this loader cannot read samples of codec {}", to_string(codec)));
 }

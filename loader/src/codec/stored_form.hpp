@@ -41,10 +41,10 @@ struct StoredSample {
 class StoredForm {
  public:
   // `field`: a position in DatasetInfo::fields. Empty: `images`.
-  // `largest`: DatasetInfo::largest(), of samples of any size. `mean_frame`: about the bytes of a frame.
+  // `largest`: DatasetInfo::largest(), of samples of any size.
   explicit StoredForm(const SampleSpec& recorded, std::optional<std::size_t> field = {},
-                      const LargestSample& largest = {}, std::uint64_t mean_frame = 0)
-      : recorded_(recorded), largest_(largest), mean_frame_(mean_frame), field_(field) {}
+                      const LargestSample& largest = {})
+      : recorded_(recorded), largest_(largest), field_(field) {}
   StoredForm(const StoredForm&) = delete;
   StoredForm& operator=(const StoredForm&) = delete;
   virtual ~StoredForm() = default;
@@ -97,12 +97,9 @@ class StoredForm {
  protected:
   const SampleSpec& recorded() const noexcept { return recorded_; }
   const LargestSample& largest() const noexcept { return largest_; }
-  std::uint64_t mean_frame() const noexcept { return mean_frame_; }
   std::uint64_t most_decoded_bytes() const noexcept {
     return is_free() ? largest_.sample_bytes : recorded_.size_bytes();
   }
-  // Of samples of any size: about the bytes of a batch that goes to the device.
-  virtual std::uint64_t usual_bytes(const LoaderOptions& options) const noexcept;
 
  private:
   std::uint64_t bounded(std::uint64_t wanted, std::uint64_t most,
@@ -110,7 +107,6 @@ class StoredForm {
 
   SampleSpec recorded_;
   LargestSample largest_;
-  std::uint64_t mean_frame_ = 0;
   std::optional<std::size_t> field_;
 };
 
@@ -123,8 +119,7 @@ std::unique_ptr<const StoredForm> make_stored_form(const DatasetInfo& info,
 
 using MakeStoredForm = std::unique_ptr<const StoredForm>(const SampleSpec& recorded,
                                                          std::optional<std::size_t> field,
-                                                         const LargestSample& largest,
-                                                         std::uint64_t mean_frame);
+                                                         const LargestSample& largest);
 MakeStoredForm make_raw_form, make_packed_form, make_host_decoded_form;
 
 }  // namespace shard

@@ -81,7 +81,11 @@ class CudaStream final : public Stream {
   void upload(const CopyItem& item) override {
     const CudaScope scope(context_);
     flush_upload();
-    if (item.size_bytes > kUploadBytes) {
+    if (item.size_bytes > kUploadBytes && item.size_bytes <= kLargeUploadBytes) {
+      launch_copy_large({&item, 1}, stream_.get());
+      return;
+    }
+    if (item.size_bytes > kLargeUploadBytes) {
       check_cuda(
           cudaMemcpyAsync(item.target, item.source, item.size_bytes, cudaMemcpyHostToDevice, stream_.get()),
           "cudaMemcpyAsync");
@@ -226,8 +230,10 @@ class CudaStream final : public Stream {
   static constexpr std::size_t kFewItems = 4;  // take the host as long as one launch
   static constexpr std::uint64_t kSmallItemBytes = std::uint64_t{96} << 10U;
   static constexpr std::uint64_t kTinyItemBytes = std::uint64_t{32} << 10U;
-  static constexpr std::uint64_t kUploadBytes = std::uint64_t{128}
-                                                << 10U;  // beyond, the copy engine is faster
+  // Of one block of threads for each few bytes. Beyond, by a kernel for large ranges: the copy engine is
+  // quicker, but it has whole batches to copy first.
+  static constexpr std::uint64_t kUploadBytes = std::uint64_t{128} << 10U;
+  static constexpr std::uint64_t kLargeUploadBytes = std::uint64_t{8} << 20U;
   const CudaContext context_;
   CopyMethod method_;
   BatchedCopy batched_;

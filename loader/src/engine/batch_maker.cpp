@@ -45,7 +45,7 @@ BatchMaker::BatchMaker(const LoaderSetup& setup, Ring& ring, const Mailbox& mail
   const ComputeMemory memory = compute_memory(setup.dataset.info(), setup.device->info(), setup.options);
   const LateMemory late =
       late_memory(setup.dataset.info(), setup.device->info(), setup.options, transport_->kind());
-  queue_ = std::make_unique<ComputeQueue>(setup, memory, late);
+  queue_ = std::make_unique<ComputeQueue>(setup, memory, late, pool_);
   stats_.device_bytes += memory.size_bytes() + late.size_bytes();
   stats_.pinned_bytes += late.size_bytes();
   prepare_slots(ring);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fields/views.hpp"
+#include "transform/check_work.hpp"
 #include "transport/sample_io.hpp"
 
 namespace shard {
@@ -20,12 +21,18 @@ FieldMaker::Samples samples_of(const PlacedBatch& batch, std::span<const std::by
 
 }  // namespace
 
-ComputeQueue::ComputeQueue(const LoaderSetup& setup, const ComputeMemory& memory, const LateMemory& late)
-    : setup_(setup), transforms_(setup.transforms), late_(late), columns_(setup.dataset, setup.options) {
+ComputeQueue::ComputeQueue(const LoaderSetup& setup, const ComputeMemory& memory, const LateMemory& late,
+                           ThreadPool& pool)
+    : setup_(setup),
+      pool_(pool),
+      transforms_(setup.transforms),
+      late_(late),
+      columns_(setup.dataset, setup.options) {
   Device& device = *setup.device;
-  if (late.size_bytes() > 0) {
-    late_host_ = device.allocate_pinned(late.size_bytes());
-    late_device_ = device.allocate_device(late.size_bytes());
+  for (LateGroup& group : late_groups_) {
+    if (late.group_bytes == 0) continue;
+    group.host = device.allocate_pinned(late.group_bytes);
+    group.device = device.allocate_device(late.group_bytes);
   }
   const auto allocate = [&](std::uint64_t bytes) {
     return bytes > 0 ? device.allocate_device(bytes) : nullptr;
@@ -45,7 +52,7 @@ void ComputeQueue::add(Slot& slot, const PlacedBatch& batch, std::span<const std
   lane.stream->wait(slot.copied_event);
   lane.stream->may_leave_out(slot.unwanted);
   std::span<const std::byte* const> sources = in_place.empty() ? batch.sources : in_place;
-  if (!in_place.empty() && !batch.late.empty()) sources = with_late(batch, in_place);
+  if (!in_place.empty() && batch.late < batch.sources.size()) sources = with_late(batch, in_place);
   const std::size_t parts = setup_.forms.size();
   if (!setup_.identity)
     queue_transforms(slot, batch, samples_of(batch, sources, parts, 0), lane);
@@ -60,7 +67,8 @@ void ComputeQueue::add(Slot& slot, const PlacedBatch& batch, std::span<const std
 std::span<const std::byte* const> ComputeQueue::with_late(const PlacedBatch& batch,
                                                           std::span<const std::byte* const> in_place) {
   sources_.assign(in_place.begin(), in_place.end());
-  for (const std::uint32_t row : batch.late) sources_.insert(sources_.begin() + row, nullptr);
+  const auto late = sources_.begin() + static_cast<std::ptrdiff_t>(batch.late);
+  sources_.insert(late, batch.shapes.size() - batch.late, nullptr);
   return sources_;
 }
 
@@ -81,14 +89,9 @@ void ComputeQueue::write_columns(Slot& slot, std::span<const DrawnSteps> views) 
 // Rows for whose samples there was no room wait for the others.
 void ComputeQueue::queue_transforms(const Slot& slot, const PlacedBatch& batch,
                                     const FieldMaker::Samples& images, Lane& lane) {
-  std::size_t first = 0;
-  for (const std::uint32_t late : batch.late) {
-    if (late > first) queue_rows(slot, batch, images, first, late - first, lane);
-    first = late + 1;
-  }
-  if (first < images.sources.size() || batch.late.empty())
-    queue_rows(slot, batch, images, first, images.sources.size() - first, lane);
-  queue_late(slot, batch, lane);
+  const std::size_t rows = images.sources.size();
+  queue_rows(slot, batch, images, 0, std::min(batch.late, rows), lane);
+  for (std::size_t first = batch.late; first < rows;) first = queue_late(slot, batch, first, lane);
 }
 
 void ComputeQueue::queue_rows(const Slot& slot, const PlacedBatch& batch, const FieldMaker::Samples& images,
@@ -105,7 +108,7 @@ void ComputeQueue::queue_rows(const Slot& slot, const PlacedBatch& batch, const 
     TransformWork& transform = transforms_[view];
     transform.sources = sources;
     transform.delivered = batch.views[view].delivered;
-    if (!batch.shapes.empty()) transform.sizes = std::span(batch.shapes).subspan(first, rows);
+    if (setup_.form->is_free()) transform.sizes = std::span(batch.shapes).subspan(first, rows);
     batch.draws.describe(view, first, rows, transform);
     transform.pairs = slot.pairs;
     if (!slot.pairs.empty()) transform.pairs = transform.pairs.subspan(first / 2, rows / 2);
@@ -123,26 +126,43 @@ void ComputeQueue::queue_rows(const Slot& slot, const PlacedBatch& batch, const 
   }
 }
 
-// One sample after the other through memory for one (two, if they are mixed). Errors name shard and sample.
-void ComputeQueue::queue_late(const Slot& slot, const PlacedBatch& batch, Lane& lane) {
-  std::vector<const std::byte*> sources;
-  for (std::size_t i = 0; i < batch.late.size(); i += late_.samples) {
-    lane.stream->record().wait();  // the samples before have been read
-    const std::uint32_t first = batch.late[i];
-    sources.assign(batch.sizes.size(), nullptr);
-    for (std::size_t k = 0; k < late_.samples; ++k) {
-      const std::uint32_t row = first + static_cast<std::uint32_t>(k);
-      const Dataset::Location& at = slot.locations[row];
-      const std::uint64_t offset = k * late_.sample_bytes;
-      const FetchItem item{slot.indices.samples[row], 0, at, nullptr, batch.sizes[row], 0, true, nullptr};
-      stage_row(setup_.dataset, *setup_.form, item, late_host_->data() + offset, slot.verify);
-      const CopyItem copy{late_device_->data() + offset, late_host_->data() + offset, batch.sizes[row]};
-      lane.stream->copy({&copy, 1});
-      sources[row] = copy.target;
+// Stages as many rows from `first` on as one group holds, and queues what makes them. Returns the row after
+// them. Errors name shard and sample.
+std::size_t ComputeQueue::queue_late(const Slot& slot, const PlacedBatch& batch, std::size_t first,
+                                     Lane& lane) {
+  LateGroup& group = late_groups_[late_group_];
+  late_group_ = (late_group_ + 1) % late_groups_.size();
+  const std::size_t step = setup_.options.mix.enabled() ? 2 : 1;
+  late_items_.clear();
+  std::uint64_t used = 0;
+  std::uint64_t decoded = 0;
+  std::size_t end = first;
+  for (; end < batch.sizes.size(); end += step) {
+    std::uint64_t bytes = 0;
+    for (std::size_t row = end; row < end + step; ++row) {
+      bytes += batch.sizes[row];
+      const SampleSize& shape = batch.shapes[row];
+      decoded += unpacked_room(setup_.form->transform_input().sized(shape.height, shape.width));
     }
-    queue_rows(slot, batch, {sources, batch.sizes}, first, late_.samples, lane);
+    if (end > first && (used + bytes > late_.group_bytes || decoded > late_.decoded_bytes)) break;
+    for (std::size_t row = end; row < end + step; ++row) {
+      late_items_.push_back({slot.indices.samples[row], 0, slot.locations[row], group.device->data() + used,
+                             batch.sizes[row], used, row == first, nullptr});
+      used += batch.sizes[row];
+    }
   }
-  if (!batch.late.empty()) lane.stream->record().wait();
+  group.made.wait();  // the device has read what was in it
+  run_rows(pool_, late_items_.size(), [&](std::size_t i) {
+    const FetchItem& item = late_items_[i];
+    stage_row(setup_.dataset, *setup_.form, item, group.host->data() + item.offset, slot.verify);
+  });
+  const CopyItem copy{group.device->data(), group.host->data(), used};
+  lane.stream->copy({&copy, 1});
+  late_sources_.assign(batch.sizes.size(), nullptr);
+  for (std::size_t i = 0; i < late_items_.size(); ++i) late_sources_[first + i] = late_items_[i].target;
+  queue_rows(slot, batch, {late_sources_, batch.sizes}, first, late_items_.size(), lane);
+  group.made = lane.stream->record();
+  return first + late_items_.size();
 }
 
 // Resident samples that are delivered as they are.

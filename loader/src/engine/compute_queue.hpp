@@ -2,6 +2,7 @@
 // and further fields.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,8 +20,9 @@ namespace shard {
 // The feeder's thread only.
 class ComputeQueue {
  public:
-  // Allocates `memory`. Errors: resource.
-  ComputeQueue(const LoaderSetup& setup, const ComputeMemory& memory, const LateMemory& late);
+  // Allocates `memory` and `late`. The threads of the pool stage late samples. Errors: resource.
+  ComputeQueue(const LoaderSetup& setup, const ComputeMemory& memory, const LateMemory& late,
+               ThreadPool& pool);
   ComputeQueue(const ComputeQueue&) = delete;
   ComputeQueue& operator=(const ComputeQueue&) = delete;
 
@@ -47,10 +49,11 @@ class ComputeQueue {
                   std::size_t first, std::size_t rows, Lane& lane);
   std::span<const std::byte* const> with_late(const PlacedBatch& batch,
                                               std::span<const std::byte* const> in_place);
-  void queue_late(const Slot& slot, const PlacedBatch& batch, Lane& lane);
+  std::size_t queue_late(const Slot& slot, const PlacedBatch& batch, std::size_t first, Lane& lane);
   void queue_gather(const Slot& slot, const PlacedBatch& batch, Lane& lane);
 
   const LoaderSetup& setup_;
+  ThreadPool& pool_;
   std::vector<Lane> lanes_;  // batches take turns
   std::size_t lane_ = 0;     // of the last batch
 
@@ -59,8 +62,15 @@ class ComputeQueue {
   std::vector<const std::byte*> sources_;  // scratch
   std::vector<CopyItem> gathered_;         // scratch
   LateMemory late_;
-  std::unique_ptr<Block> late_host_;  // pinned; null: there is always room
-  std::unique_ptr<Block> late_device_;
+  struct LateGroup {
+    std::unique_ptr<Block> host;  // pinned; null: there is always room
+    std::unique_ptr<Block> device;
+    Event made;  // what reads it
+  };
+  std::array<LateGroup, LateMemory::kGroups> late_groups_;
+  std::size_t late_group_ = 0;                  // the next one
+  std::vector<FetchItem> late_items_;           // scratch
+  std::vector<const std::byte*> late_sources_;  // scratch
   ColumnGather columns_;
 };
 

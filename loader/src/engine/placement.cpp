@@ -72,7 +72,7 @@ void Placement::place(Slot& slot, ThreadPool& pool) {
   PlacedBatch& batch = batches_[slot.number];
   batch.sources.clear();
   batch.sizes.clear();
-  batch.late.clear();
+  batch.late = slot.locations.size();
   if (setup_.form->is_free()) {
     find_shapes(slot);
     draw(slot, pool);
@@ -98,7 +98,7 @@ void Placement::find_shapes(const Slot& slot) {
     batch.shapes.push_back(setup_.form->size_of(setup_.dataset, at));
 }
 
-// Rows keep their order. Mixed pairs stay together.
+// The first row for which there is no room, and all after it. Mixed pairs stay together.
 void Placement::choose_late(const Slot& slot) {
   PlacedBatch& batch = batches_[slot.number];
   const StoredForm& form = *setup_.form;
@@ -118,12 +118,11 @@ void Placement::choose_late(const Slot& slot) {
       unpacked += round_up(form.transform_input().sized(shape.height, shape.width).size_bytes(),
                            TransformWork::kUnpackedAlign);
     }
-    if (used + bytes <= room && decoded + unpacked <= decoded_room) {
-      used += bytes;
-      decoded += unpacked;
-      continue;
-    }
-    for (std::size_t i = row; i < end; ++i) batch.late.push_back(static_cast<std::uint32_t>(i));
+    used += bytes;
+    decoded += unpacked;
+    if (used <= room && decoded <= decoded_room) continue;
+    batch.late = row;
+    return;
   }
 }
 
@@ -131,12 +130,11 @@ void Placement::choose_late(const Slot& slot) {
 void Placement::place_part(Slot& slot, std::uint32_t part, std::byte* target, std::uint64_t& fetched) {
   PlacedBatch& batch = batches_[slot.number];
   fetched = round_up(fetched, kPartAlign);
-  auto late = part == 0 ? batch.late.begin() : batch.late.end();
+  const std::size_t late = part == 0 ? batch.late : slot.locations.size();
   for (std::size_t i = 0; i < slot.locations.size(); ++i) {
     const std::uint64_t sample = batch.indices.samples[i];
     const auto [size, mapped] = setup_.forms[part]->locate(setup_.dataset, slot.locations[i]);
-    if (late != batch.late.end() && *late == i) {
-      ++late;
+    if (i >= late) {
       batch.sources.push_back(nullptr);
       batch.sizes.push_back(size);
       continue;

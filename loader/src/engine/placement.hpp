@@ -29,11 +29,12 @@ struct PlacedBatch {
   std::vector<const std::byte*> sources;
   // The bytes of each of them that go to the device.
   std::vector<std::uint64_t> sizes;
-  // Samples of any size: rows and columns of each, and the rows of the batch, rising, for whose samples there
-  // was no room: they have no source yet, and are made after the others (LateMemory).
+  // Samples of any size: rows and columns of each.
   std::vector<SampleSize> shapes;
   std::vector<BatchView> views;
-  std::vector<std::uint32_t> late;
+  // From this row on there was no room for samples: they have no source yet, and are made after the others
+  // (LateMemory).
+  std::size_t late = 0;
 };
 
 // It owns the resident samples. The feeder's thread only, except keeps_resident(). It must outlive the pool

@@ -46,20 +46,37 @@ void check_fields(const DatasetInfo& info, const LoaderOptions& options) {
   }
 }
 
-// About how many bytes a sample of any size has, decoded: the mean of some shards that lie apart.
-std::uint64_t mean_sample_bytes(const Dataset& dataset) {
+// About how many bytes the samples of a batch have, decoded, on average: by the sizes of some shards that lie
+// apart. With buckets, whose samples may be larger than others: of the bucket with the most.
+std::uint64_t mean_batch_bytes(const Dataset& dataset, const LoaderOptions& options) {
   constexpr std::size_t kShards = 8;
   const std::size_t shards = dataset.info().shards.size();
   const std::size_t asked = std::min(kShards, shards);
-  std::uint64_t bytes = 0;
-  std::uint64_t samples = 0;
+  const bool in_buckets = !options.buckets.empty();
+  if (in_buckets) check_buckets(options.buckets);
+  struct Sum {
+    std::uint64_t bytes = 0;
+    std::uint64_t samples = 0;
+  };
+  std::vector<Sum> sums(in_buckets ? options.buckets.size() : 1);
   for (std::size_t i = 0; i < asked; ++i) {
     const ShardReader& shard = dataset.shard(static_cast<std::uint32_t>(i * shards / asked));
-    for (std::uint64_t sample = 0; sample < shard.size(); ++sample)
-      bytes += shard.images().spec_of(sample).size_bytes();
-    samples += shard.size();
+    for (std::uint64_t sample = 0; sample < shard.size(); ++sample) {
+      const SampleSpec spec = shard.images().spec_of(sample);
+      Sum& sum = sums[in_buckets ? bucket_of(spec.height, spec.width, options.buckets) : 0];
+      sum.bytes += spec.size_bytes();
+      ++sum.samples;
+    }
   }
-  return bytes / std::max<std::uint64_t>(samples, 1);
+  std::uint64_t most = 0;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const std::uint64_t rows =
+        in_buckets
+            ? (options.global_batch_of(options.buckets[i]) + options.world_size - 1) / options.world_size
+            : options.batch_size;
+    most = std::max(most, sums[i].bytes / std::max<std::uint64_t>(sums[i].samples, 1) * rows);
+  }
+  return most;
 }
 
 void set_batch_bytes(const Dataset& dataset, LoaderOptions& options) {
@@ -74,10 +91,9 @@ void set_batch_bytes(const Dataset& dataset, LoaderOptions& options) {
                     bytes, info.largest().sample_bytes,
                     options.mix.enabled() ? ", and two of them are mixed" : ""));
   if (bytes != 0) return;
-  // What is staged lies in up to prefetch + 1 buffers.
-  const std::uint64_t pinned = options.memory.pinned_bytes / (std::uint64_t{options.prefetch} + 1);
-  const std::uint64_t usual = mean_sample_bytes(dataset) * options.most_rows() * 3 / 2;
-  bytes = std::max(std::min(usual, pinned), largest);
+  // What is staged lies in at least two buffers.
+  bytes = std::max(std::min(mean_batch_bytes(dataset, options) * 3 / 2, options.memory.pinned_bytes / 2),
+                   largest);
 }
 
 }  // namespace

@@ -114,7 +114,10 @@ LateMemory late_memory(const DatasetInfo& info, const DeviceInfo& device, const 
       form->room_bytes(options) >= all &&
       (!form->decoded_by_device() || form->decoded_room_bytes(options) >= decoded * options.most_rows());
   if (fits) return {};
-  return {round_up(form->most_bytes_to_device(), kPartAlign), options.mix.enabled() ? 2U : 1U};
+  // Large enough that copies and kernels of a group take longer than to queue them.
+  constexpr std::uint64_t kGroupBytes = std::uint64_t{32} << 20U;
+  const std::uint64_t least = form->most_bytes_to_device() * (options.mix.enabled() ? 2 : 1);
+  return {round_up(std::max(least, kGroupBytes), kPartAlign), form->decoded_room_bytes(options)};
 }
 
 StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& options,
@@ -122,6 +125,10 @@ StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& optio
   StagingMemory memory;
   memory.batch_bytes = parts_bytes(stored_forms(info, options), options);
   memory.plan = staging_plan(memory.batch_bytes, options.prefetch, cache_bytes);
+  // Batches of samples of any size are as large as was thought useful (MemoryOptions::batch_bytes).
+  constexpr std::uint64_t kFewest = 2;
+  const std::uint64_t fit = options.memory.pinned_bytes / std::max<std::uint64_t>(memory.batch_bytes, 1);
+  if (info.spec.is_free() && fit >= kFewest && fit < memory.plan.buffers) memory.plan.buffers = fit;
   if (memory.size_bytes() > options.memory.pinned_bytes)
     throw Error(ErrorCode::resource,
                 fmt::format("{} staging buffers for batches of {} samples need {} bytes of pinned memory; "
