@@ -320,6 +320,37 @@ def test_floats_and_layouts_are_made_of_the_same_bytes(sets):
         np.testing.assert_array_equal(image, bytes_[sample].astype(np.float32) / 255)
 
 
+@pytest.mark.parametrize("codec", CODECS)
+def test_samples_can_be_stored_by_channel(codec, files, tmp_path, pictures):
+    sl.convert(files, tmp_path / "set", size="original", layout="nchw", codec=codec, samples_per_shard=7)
+    for dtype in ("uint8", "float32"):
+        options = {"letterbox": (48, 60), "fill": FILL, "dtype": dtype, "layout": "nhwc"}
+        data, found = sl.Dataset(tmp_path / "set"), {}
+        for batch in sl.Loader(data, **options_of(options)).epoch(0):
+            found.update(zip(batch.ids.tolist(), batch.images.copy()))
+        assert sorted(found) == list(range(len(data)))
+        for sample, image in found.items():
+            expected = np.asarray(letterbox(pictures[sample], (48, 60), fill=FILL))
+            if dtype == "float32":
+                expected = (expected.astype(np.float32) / 255 - MEAN) / STD
+            np.testing.assert_array_equal(image, expected)
+
+
+def test_packed_floats_are_resized_as_the_bytes_that_they_were(files, tmp_path, pictures):
+    sl.convert(files, tmp_path / "set", size="original", dtype="float16", codec="packed")
+    options = {"cover": (33, 40), "filter": "bicubic", "layout": "nhwc", "mean": MEAN, "std": STD}
+    for sample, image, _, _ in samples(tmp_path / "set", **options):
+        expected = np.asarray(cover(pictures[sample], (33, 40), "bicubic")).astype(np.float32)
+        np.testing.assert_array_equal(image, ((expected / 255 - MEAN) / STD).astype(np.float16))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "uint16"])
+def test_what_is_not_stored_as_bytes_is_refused(dtype, files, tmp_path):
+    sl.convert(files, tmp_path / "set", size="original", dtype=dtype, codec="zstd")
+    with pytest.raises(sl.InvalidArgumentError, match=f"stored as {dtype} .*uint8 of up to four channels"):
+        sl.Loader(tmp_path / "set", **options_of({"letterbox": 8}))
+
+
 @pytest.mark.parametrize("codec", ["none", "zstd"])
 def test_grey_images_can_stay_grey(codec, tmp_path):
     images, files = [], tmp_path / "images"
