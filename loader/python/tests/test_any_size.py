@@ -17,7 +17,7 @@ PIL = pytest.importorskip("PIL")
 SIZES = [(1, 1), (300, 1), (1, 300), (700, 30), (30, 700), (640, 480), (480, 640), (37, 53), (2, 3), (64, 64)]
 SIZES += [tuple(int(side) for side in np.random.default_rng(i).integers(5, 200, 2)) for i in range(26)]
 CODECS = ("none", "zstd", "packed")
-FILTERS = {"bilinear": Image.BILINEAR, "bicubic": Image.BICUBIC, "box": Image.BOX}
+FILTERS = {"bilinear": Image.BILINEAR, "bicubic": Image.BICUBIC, "box": Image.BOX, "lanczos": Image.LANCZOS}
 FILL = (9, 200, 77)
 
 
@@ -395,6 +395,7 @@ WAYS = {
     "views": {"views": [sl.Augment(random_resized_crop=24), sl.Augment(letterbox=(20, 30))]},
     "operations": {"augment": sl.Augment.rand_augment(2, 9, random_resized_crop=32, flip=0.5)},
     "buckets": {"buckets": [(40, 40), (32, 50), (50, 32), (16, 100)], "flip": 0.5},
+    "pixels": {"buckets": [(40, 40), (32, 50), (16, 100)], "bucket_crop": "random", "batch_pixels": 7000},
 }
 
 
@@ -433,7 +434,7 @@ def test_a_state_in_the_middle_goes_on_with_the_same_batches(way, sets):
         state = json.loads(json.dumps(loader.state_dict()))
         assert state["batch"] == number
         # Views are those of the state; buckets are not views.
-        view = WAYS[way] if way == "buckets" else {"center_crop": 8}
+        view = WAYS[way] if "buckets" in WAYS[way] else {"center_crop": 8}
         resumed = sl.Loader(sets["packed"], **options_of(view))
         resumed.load_state_dict(state, keep_views=False)
         rest = resumed.epoch(2)
@@ -618,26 +619,55 @@ def test_boxes_follow(kind, flip, boxed):
     assert kept > len(SIZES) / 2
 
 
-def test_boxes_of_coco_follow_by_themselves(files, tmp_path):
-    images, annotations = [], []
+@pytest.fixture(scope="module")
+def coco(files, tmp_path_factory):
+    """The images that have no tiny side, with boxes of COCO."""
+    folder, images, annotations = tmp_path_factory.mktemp("coco"), [], []
     for number, (width, height) in enumerate(SIZES):
         name = f"{'ab'[number % 2]}/{number:02}.png"
         images.append({"id": number, "file_name": name, "width": width, "height": height})
         for x0, y0, x1, y1 in boxes_of(number, width, height).tolist():
             one = {"image_id": number, "category_id": 1, "bbox": [x0, y0, x1 - x0, y1 - y0], "iscrowd": 0}
             annotations.append({"id": len(annotations) + 1, "area": 9, **one})
-    (tmp_path / "coco.json").write_text(
+    (folder / "coco.json").write_text(
         json.dumps({"images": images, "annotations": annotations, "categories": [{"id": 1, "name": "cat"}]})
     )
-    sl.convert(files, tmp_path / "set", coco=tmp_path / "coco.json", size="original", samples_per_shard=9)
-    data = sl.Dataset(tmp_path / "set")
-    few = data.select([i for i, key in enumerate(data.keys) if min(SIZES[int(key[2:4])]) > 20])
-    for sample, _, batch, row in samples(few, letterbox=(64, 96)):
-        width, height = SIZES[int(few.keys[sample][2:4])]
-        inner = size_of("letterbox", height, width, (64, 96))
+    sl.convert(files, folder / "set", coco=folder / "coco.json", size="original", samples_per_shard=9)
+    data = sl.Dataset(folder / "set")
+    return data.select([i for i, key in enumerate(data.keys) if min(SIZES[int(key[2:4])]) > 20])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"letterbox": (64, 96)}, {"cover": (40, 60)}, {"buckets": [(40, 60), (60, 40)]}],
+    ids=str,
+)
+def test_boxes_of_coco_follow_by_themselves(options, coco):
+    for sample, image, batch, row in samples(coco, **options):
+        width, height = SIZES[int(coco.keys[sample][2:4])]
+        view = image.shape[:2]
+        inner = size_of("letterbox" if "letterbox" in options else "cover", height, width, view)
+        top, left = (begin(*sides) for sides in zip(inner, view))
         whole = batch.column("boxes")[row, batch.column("boxes_counts")[row] - 1]
-        left, top = (96 - inner[1]) // 2, (64 - inner[0]) // 2
-        np.testing.assert_allclose(whole, (left, top, left + inner[1], top + inner[0]), atol=2e-3)
+        expected = (max(left, 0), max(top, 0), min(left + inner[1], view[1]), min(top + inner[0], view[0]))
+        np.testing.assert_allclose(whole, expected, atol=2e-3)
+    with pytest.raises(sl.InvalidArgumentError, match="patch: boxes.*as_stored"):
+        sl.Loader(coco, **options_of({"patch": 8, "max_tokens": 9}))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"letterbox": 8}, {"longest": 8, "padded": 8}, {"center_crop": 8}]
+    + [{"buckets": [(8, 8)]}, {"patch": 8, "max_tokens": 9}],
+    ids=str,
+)
+def test_columns_that_may_be_boxes_must_be_named(options, boxed):
+    with pytest.raises(sl.InvalidArgumentError, match='column "boxes".*looks like boxes.*as_stored'):
+        sl.Loader(boxed, **options_of(options))
+    batch = next(sl.Loader(boxed, **options_of({"as_stored": ["*"], **options})).epoch(0))
+    for row, sample in enumerate(batch.ids.tolist()):
+        stored = boxes_of(sample, *SIZES[sample])
+        assert (batch.column("boxes")[row, : len(stored)] == stored).all()
 
 
 # --- Buckets ------------------------------------------------------------------------------------------------
@@ -745,7 +775,10 @@ def test_lists_of_buckets_have_about_one_area():
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({}, "any size.*choose random_resized_crop, a crop .*squash, letterbox, cover.*buckets, or padded"),
+        (
+            {},
+            "any size.*choose random_resized_crop, a crop .*squash, letterbox, .*buckets, padded or patch",
+        ),
         ({"flip": True}, "any size.*choose"),
         ({"shortest": 8, "squash": 9, "center_crop": 4}, "shortest and squash exclude each other"),
         ({"letterbox": 8, "cover": 9}, "letterbox and cover exclude each other"),
@@ -766,10 +799,7 @@ def test_lists_of_buckets_have_about_one_area():
         ({"letterbox": 8, "fill": 256}, "fill is 256; expected a whole number from 0 to 255"),
         ({"letterbox": 8, "fill": 0.5}, "fill is 0.5; expected"),
         ({"letterbox": 8, "fill": "red"}, "fill is 'red'; expected"),
-        (
-            {"letterbox": 8, "filter": "lanczos"},
-            'filter is "lanczos"; expected.*"bilinear".*"bicubic".*"box"',
-        ),
+        ({"letterbox": 8, "filter": "nearest"}, 'filter is "nearest"; expected.*"bilinear".*"lanczos"'),
         ({"letterbox": 8, "filter": 3}, "filter is 3; expected"),
         ({"shortest": 0, "center_crop": 8}, "shortest is 0; expected a whole number from 1 to 8192"),
         ({"shortest": (8, 9), "center_crop": 8}, r"shortest is \(8, 9\); expected"),
@@ -789,7 +819,7 @@ def test_lists_of_buckets_have_about_one_area():
         ({"patch": 16, "max_tokens": 9, "layout": "nchw"}, "patches .* leave layout out, or use nhwc"),
         ({"patch": 16, "max_tokens": 9, "correspondence": True}, "patch.*correspondence do not follow"),
         ({"patch": 16, "max_tokens": 9, "buckets": [(8, 8)]}, "buckets.*patch out"),
-        ({"buckets": []}, "buckets.*empty"),
+        ({"buckets": [], "center_crop": 8}, "buckets.*empty"),
         ({"buckets": [(8, 8), (0, 8)]}, r"buckets\[1\] is \(0, 8\); expected a size from 1 on"),
         ({"buckets": [(8, 8), (16, 4), (8, 8)]}, "8 x 8 is in the list more than once"),
         ({"buckets": [(8, 9000)]}, "8192"),
