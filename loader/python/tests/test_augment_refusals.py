@@ -324,7 +324,7 @@ def test_vertical_flip_true_is_half_of_the_samples_as_for_flip():
     [
         (
             {"random_resized_crop": 24, "augment": sl.Augment(center_crop=24)},
-            "random_resized_crop is given to the Loader, but its augment has a crop of its own",
+            "random_resized_crop is given to the Loader, but its augment has a crop or resize of its own",
         ),
         (
             {"center_crop": 24, "views": [sl.Augment(center_crop=24), sl.Augment(random_crop=8)]},
