@@ -9,10 +9,10 @@
 
 namespace shard::testing {
 
-// Sizes as column "sizes" has them, in host memory and on the device.
+// Sizes as column "stored_sizes" has them, in host memory and on the device.
 inline std::vector<std::int64_t> sizes_of(Device& device, Batch& batch) {
-  const TensorView there = batch.column("sizes");
-  const TensorView here = batch.host_column("sizes");
+  const TensorView there = batch.column("stored_sizes");
+  const TensorView here = batch.host_column("stored_sizes");
   EXPECT_EQ(there.shape, (std::vector<std::uint64_t>{batch.size(), 2}));
   std::vector<std::int64_t> values(there.elements());
   auto stream = device.create_stream();
@@ -480,6 +480,14 @@ TEST_P(LoaderContract, RefusesViewsThatDoNotMakeOneSize) {
   view.fill = {};
   view.resize_height = 0;
   refuses(view, "must be 1 to 8192");
+  view = {};
+  view.padded = 8;
+  view.operations = {ops::Equalize{1}};
+  refuses(view, "leave operations out");
+  view.operations = {};
+  view.resize = ResizeKind::squash;
+  view.resize_height = view.resize_width = 8;
+  refuses(view, "leave crop out, and resize but for longest");
 }
 
 }  // namespace shard::testing

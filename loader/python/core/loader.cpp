@@ -243,6 +243,9 @@ nb::tuple geometry(const PyLoader& self, const std::array<std::uint32_t, 3>& sha
   if (view >= views)
     throw Error(ErrorCode::invalid_argument, fmt::format("view {} of a loader with {}", view, views));
   TransformOptions chosen = view == 0 ? options.transform : options.further_views[view - 1];
+  if (chosen.patch != 0)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("view {} is delivered as patches, which have no geometry of one image", view));
   if (!options.buckets.empty())
     chosen = view_of_bucket(options, options.buckets[bucket_of(shape[0], shape[1], options.buckets)]);
   return draw_places(chosen, shape, options.seed, epoch, sample, view);

@@ -25,8 +25,8 @@ ComputeQueue::ComputeQueue(const LoaderSetup& setup, const ComputeMemory& memory
                            ThreadPool& pool)
     : setup_(setup),
       pool_(pool),
-      transforms_(setup.transforms),
       late_(late),
+      transforms_(setup.transforms),
       columns_(setup.dataset, setup.options) {
   Device& device = *setup.device;
   for (LateGroup& group : late_groups_) {

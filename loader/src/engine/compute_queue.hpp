@@ -54,13 +54,7 @@ class ComputeQueue {
 
   const LoaderSetup& setup_;
   ThreadPool& pool_;
-  std::vector<Lane> lanes_;  // batches take turns
-  std::size_t lane_ = 0;     // of the last batch
-
-  std::vector<TransformWork> transforms_;  // of the last batch, by view
-  std::vector<const std::byte*> decoded_;  // scratch: where samples are that are decoded once for all views
-  std::vector<const std::byte*> sources_;  // scratch
-  std::vector<CopyItem> gathered_;         // scratch
+  // Declared before the streams, whose work reads and writes them.
   LateMemory late_;
   struct LateGroup {
     std::unique_ptr<Block> host;  // pinned; null: there is always room
@@ -71,6 +65,13 @@ class ComputeQueue {
   std::size_t late_group_ = 0;                  // the next one
   std::vector<FetchItem> late_items_;           // scratch
   std::vector<const std::byte*> late_sources_;  // scratch
+  std::vector<Lane> lanes_;                     // batches take turns
+  std::size_t lane_ = 0;                        // of the last batch
+
+  std::vector<TransformWork> transforms_;  // of the last batch, by view
+  std::vector<const std::byte*> decoded_;  // scratch: where samples are that are decoded once for all views
+  std::vector<const std::byte*> sources_;  // scratch
+  std::vector<CopyItem> gathered_;         // scratch
   ColumnGather columns_;
 };
 

@@ -295,12 +295,13 @@ void Loader::Impl::check_state(const LoaderState& state) const {
                     "on with the version that wrote it",
                     state.epoch, state.position, state.epoch));
   if (state.order != mine.order && !earlier)
-    throw Error(ErrorCode::invalid_argument,
-                "cannot resume: the state is of another sequence: order, window, tail, partition or what is "
-                "drawn (sampling, weights, "
-                "samples_per_epoch, repeats) differ, or the sizes of the shards, on which windowed and "
-                "by_shard depend; use the "
-                "options of the run that wrote it");
+    throw Error(
+        ErrorCode::invalid_argument,
+        "cannot resume: the state is of another sequence: order, window, tail, partition, buckets or what is "
+        "drawn (sampling, weights, "
+        "samples_per_epoch, repeats) differ, or the sizes of the shards, on which windowed and "
+        "by_shard depend; use the "
+        "options of the run that wrote it");
   if (state.seed != mine.seed) refuse("seed", state.seed, mine.seed);
   if (state.global_batch != mine.global_batch)
     refuse("global batch size", state.global_batch, mine.global_batch);

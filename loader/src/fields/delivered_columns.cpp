@@ -196,7 +196,7 @@ std::vector<DeliveredColumn> delivered_columns(const DatasetInfo& info, const Lo
     const std::uint64_t views = view_count(options);
     all.push_back({"correspondence", What::matrices, DType::f32, {views, 3, 3}, 0, batch * views * 9 * 4});
   }
-  if (info.spec.is_free()) all.push_back({"sizes", What::sizes, DType::i64, {2}, 0, batch * 2 * 8});
+  if (info.spec.is_free()) all.push_back({"stored_sizes", What::sizes, DType::i64, {2}, 0, batch * 2 * 8});
   bool padded = false;
   for (std::size_t view = 0; view < view_count(options); ++view)
     padded = padded || view_options(options, view).padded != 0;

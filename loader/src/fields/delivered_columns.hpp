@@ -8,7 +8,7 @@
 //   text                         none; Batch::texts() reads it
 //   boxes, keypoints, and columns that go along with boxes (target_columns.hpp): once for each view
 //   with correspondence          f32 [batch, views, 3, 3]
-//   samples of any size          sizes, i64 [batch, 2]: stored rows and columns
+//   samples of any size          stored_sizes, i64 [batch, 2]: rows and columns
 //   if a view is padded          view_sizes, i64 [batch, 2], once for each view: rows and columns that have
 //                                pixels of the sample
 //   of views of patches          patch_offsets, i32 [batch + 1]: where the patches of each sample begin

@@ -36,7 +36,7 @@ void name_layouts(const DatasetInfo& info, LoaderOptions& options) {
   if (info.spec.is_tensor() || options.unnamed_layout == UnnamedLayout::stored) return;
   std::vector<TransformOptions> views = views_of(options);
   for (TransformOptions& view : views)
-    if (!view.layout &&
+    if (!view.layout && view.patch == 0 &&
         (options.unnamed_layout == UnnamedLayout::nchw || is_float(view.dtype.value_or(info.spec.dtype))))
       view.layout = Layout::nchw;
   set_views(options, std::move(views));
@@ -75,6 +75,9 @@ namespace {
 
 void check_patches(const LoaderOptions& options, std::size_t view) {
   const TransformOptions& of = view_options(options, view);
+  if (of.padded != 0 && options.mix.enabled())
+    throw Error(ErrorCode::invalid_argument,
+                "padded: mixed pairs would mix what is around the samples; leave mix out, or use letterbox");
   if (of.patch == 0) return;
   const auto refuse = [](const std::string& message) {
     throw Error(ErrorCode::invalid_argument, "patch: " + message);

@@ -112,6 +112,12 @@ LoaderOptions check_loader_options(LoaderOptions options, const Dataset& dataset
   if (options.threads == 0 && dataset.is_remote()) options.threads = kRemoteThreads;
   LoaderOptions checked = check_loader_options(std::move(options));
   check_fields(dataset.info(), checked);
+  if (checked.buckets.empty() && (checked.batch_pixels != 0 || checked.bucket_crop != BucketCrop::center))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} belongs to buckets, which are not given",
+                            checked.batch_pixels != 0
+                                ? fmt::format("batch_pixels is {}, but it", checked.batch_pixels)
+                                : std::string("bucket_crop is random, but it")));
   set_batch_bytes(dataset, checked);
   name_layouts(dataset.info(), checked);
   set_row_limits(dataset, checked);

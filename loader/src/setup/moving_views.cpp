@@ -15,6 +15,8 @@ bool moves(const Operation& operation) {
 }
 
 std::optional<std::string> what_moves(const SampleSpec& stored, const TransformOptions& view) {
+  if (view.patch != 0) return std::string("is resized to patches");
+  if (view.padded != 0 && view.flip_probability == 0 && view.resize == ResizeKind::none) return std::nullopt;
   if (view.resize != ResizeKind::none)
     return fmt::format("is resized ({})", words_of(ResizeKind{})[static_cast<std::size_t>(view.resize)]);
   if (view.crop == CropKind::random_resized) return std::string("is a random resized crop");
@@ -30,6 +32,7 @@ std::optional<std::string> what_moves(const SampleSpec& stored, const TransformO
 
 std::optional<std::string> what_moves(const DatasetInfo& info, const LoaderOptions& options) {
   if (info.spec.is_tensor()) return std::nullopt;
+  if (!options.buckets.empty()) return std::string("view 0 is resized to its bucket");
   for (std::size_t view = 0; view < view_count(options); ++view)
     if (const auto what = what_moves(info.spec, view_options(options, view)))
       return fmt::format("view {} {}", view, *what);

@@ -82,7 +82,8 @@ void check_resize_options(const SampleSpec& stored, const TransformOptions& opti
   }
   if (is_exact(stored, options) && (stored.dtype != DType::u8 || stored.channels > 4))
     refuse(fmt::format(
-        "samples stored as {} with {} channels cannot be {} yet; u8 of up to four channels can",
+        "samples stored as {} with {} channels cannot be {} yet; u8 of up to four channels can, and "
+        "floats with codec packed: convert the images with dtype u8 or codec packed",
         to_string(stored.dtype), stored.channels, stored.is_free() ? "made one size from any" : "resized"));
   if (!options.fill.empty() && !is_exact(stored, options))
     refuse(
@@ -116,6 +117,10 @@ void check_resize_options(const SampleSpec& stored, const TransformOptions& opti
   const bool keeps_shape = options.resize == ResizeKind::none || options.resize == ResizeKind::longest;
   if (options.padded != 0 && (options.crop != CropKind::none || !keeps_shape))
     refuse("padded keeps whole samples: leave crop out, and resize but for longest");
+  if (options.padded != 0 && !options.operations.empty())
+    refuse(
+        "padded samples lie in an image whose size depends on the others of the batch, and what operations "
+        "make of them would, too: leave operations out, or use letterbox");
 }
 
 void check_crop_options(const SampleSpec& stored, const TransformOptions& options) {

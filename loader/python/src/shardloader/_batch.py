@@ -106,9 +106,9 @@ class Batch(tuple[Any, Any]):
 
     @property
     def sizes(self) -> Any:
-        """column("sizes") of samples of any size: the rows and columns that each has in the data set, int64
+        """column("stored_sizes") of samples of any size: the rows and columns that each has in the data set, int64
         [sample, 2]."""
-        return self.column("sizes")
+        return self.column("stored_sizes")
 
     @property
     def view_sizes(self) -> Any:

@@ -18,5 +18,5 @@ def buckets(*, area: int, step: int = 64, max_aspect: float = 2.0) -> list[tuple
     return _core.buckets(
         _check.whole("area", area, 1, 2**32),
         _check.whole("step", step, 1, 65_535),
-        float(max_aspect) if isinstance(max_aspect, (int, float)) else _check.refuse("max_aspect", max_aspect, "a number from 1 on"),
+        _check.number("max_aspect", max_aspect),
     )

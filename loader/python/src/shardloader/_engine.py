@@ -76,6 +76,14 @@ def _in_words(error: InvalidArgumentError, options: dict[str, Any]) -> ShardErro
     return _words.of_loader(error, None if crop == "none" else f"{crop}_crop")
 
 
+def _columns_of_views(options: dict[str, Any]) -> tuple[str, ...]:
+    """Columns that batches have because of what their views are."""
+    views = (options, *(options.get("further_views") or ()))
+    padded = ("view_sizes",) if any(view.get("padded") for view in views) else ()
+    patches = ("patch_offsets", "patch_coords", "patch_samples")
+    return (*padded, *(patches if any(view.get("patch") for view in views) else ()))
+
+
 class Engine:
     """Thread safe. `lock` guards the fields below it; it is not held while a batch is waited for."""
 
@@ -92,15 +100,10 @@ class Engine:
         self._columns, self._texts = delivered_names(data, options.get("flat") or ())
         if options.get("mix"):
             self._columns = (*self._columns, "labels_b", "share")
-        if 0 in data.shape:
-            self._columns = (*self._columns, "sizes")
-        views = (options, *(options.get("further_views") or ()))
-        if any(view.get("padded") for view in views):
-            self._columns = (*self._columns, "view_sizes")
-        if any(view.get("patch") for view in views):
-            self._columns = (*self._columns, "patch_offsets", "patch_coords", "patch_samples")
         if options.get("correspondence"):
             self._columns = (*self._columns, "correspondence")
+        if 0 in data.shape:
+            self._columns = (*self._columns, "stored_sizes")
         self._ordinal, self._options, self._framework = ordinal, options, framework
         self._fixed = given is not None  # rank and world size were named by the caller
 
@@ -297,7 +300,8 @@ class Engine:
             if found is None:
                 self._end_report()
                 raise StopIteration
-            return Batch._made(found, self._framework, self._columns, self._texts, self._targets)
+            names = (*self._columns, *_columns_of_views(self._options))
+            return Batch._made(found, self._framework, names, self._texts, self._targets)
         finally:
             self._inside.discard(mark)
             with self.lock:

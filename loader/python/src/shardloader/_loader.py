@@ -380,6 +380,8 @@ class Loader:
         loader's seed, and the matrix of all of them.
         sample: its index in the data set (batch.ids). With sampling and repeats,
         samples that are drawn again have other ones."""
+        if 0 in self.data.shape:
+            sample = _check.whole("sample", sample, 0, len(self.data) - 1)
         one = self.data[sample][0].shape if 0 in self.data.shape else self.data.shape
         first, second, third = (*one, 1, 1)[:3]
         shape = (first, second, third) if self.data.layout == "nhwc" else (second, third, first)

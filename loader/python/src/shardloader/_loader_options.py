@@ -29,7 +29,8 @@ def _truth(name: str, value: Any) -> bool:
 
 
 def _buckets(name: str, value: Any) -> list[tuple[int, int]]:
-    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if not isinstance(value, (list, tuple)) or not value:
         _check.refuse(name, value, "a list of (height, width), or shardloader.buckets(...)")
     return [_check.size(f"{name}[{number}]", one) for number, one in enumerate(value)]
 

@@ -15,6 +15,12 @@ def _checked_size(name: str, value: Any) -> Any:
     return value
 
 
+def _checked_resize(name: str, value: Any) -> Any:
+    if max(_check.size(name, value)) > 8192:
+        _check.refuse(name, value, "sides of at most 8192")
+    return value
+
+
 def _checked_side(name: str, value: Any) -> int:
     return _check.whole(name, value, 1, 8192)
 
@@ -32,6 +38,7 @@ def _checked_tokens(name: str, value: Any) -> int:
 
 
 def _checked_fill(name: str, value: Any) -> list[int]:
+    value = value.tolist() if hasattr(value, "tolist") else value
     values = value if isinstance(value, (list, tuple)) else [value]
     return [_check.whole(name, one, 0, 255) for one in values]
 
@@ -41,9 +48,9 @@ class ViewOptions(TypedDict, total=False):
 
     shortest: Annotated[int | None, _checked_side]
     longest: Annotated[int | None, _checked_side]
-    squash: Annotated[Size | None, _checked_size]
-    letterbox: Annotated[Size | None, _checked_size]
-    cover: Annotated[Size | None, _checked_size]
+    squash: Annotated[Size | None, _checked_resize]
+    letterbox: Annotated[Size | None, _checked_resize]
+    cover: Annotated[Size | None, _checked_resize]
     padded: Annotated[bool | int | None, _checked_multiple]
     patch: Annotated[int | None, _checked_patch]
     max_tokens: Annotated[int | None, _checked_tokens]
