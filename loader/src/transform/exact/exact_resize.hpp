@@ -1,9 +1,9 @@
 // An exact resize on the host (exact_filter.hpp): the rows of a view, one after the other.
 //
-//   rows of the box --(columns: weights, to bytes)--> ring of resized rows --(rows: weights, to bytes)--> view
+//   rows of the box --(columns: weights, to bytes)--> ring of rows --(rows: weights, to bytes)--> view
 //
-// The ring has as many rows as one output sees, and a view that is a part of what the box is resized to costs
-// only that part.
+// The ring has as many rows as one output sees, and a few more. A view that is a part of what the box is
+// resized to costs only that part.
 #pragma once
 
 #include <cstddef>
