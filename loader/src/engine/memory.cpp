@@ -70,7 +70,7 @@ LoaderMemory memory_by(TransportKind link, const Dataset& dataset, const DeviceI
 LoaderMemory plan_memory(const Dataset& dataset, const DeviceInfo& device, const LoaderOptions& requested,
                          std::uint64_t free_device_bytes) {
   const DatasetInfo& info = dataset.info();
-  const LoaderOptions options = check_loader_options(requested, dataset);
+  const LoaderOptions options = check_loader_options(requested, dataset, device);
   const std::uint64_t samples = make_order(dataset, options).samples_of_rank();
   const std::vector<TransportKind> kinds =
       transports_to_try(info, device, options, available_memory_bytes(), dataset.is_remote());

@@ -8,6 +8,7 @@
 
 #include "base/system/cpu_count.hpp"
 #include "base/text/quote.hpp"
+#include "codec/stored_form.hpp"
 #include "fields/delivered_columns.hpp"
 #include "fields/views.hpp"
 #include "shard/error.hpp"
@@ -79,7 +80,14 @@ std::uint64_t mean_batch_bytes(const Dataset& dataset, const LoaderOptions& opti
   return most;
 }
 
-void set_batch_bytes(const Dataset& dataset, LoaderOptions& options) {
+// Whether samples are staged all the time, and not only until their shards are registered.
+bool stages(const Dataset& dataset, const DeviceInfo& device, const LoaderOptions& options) {
+  return options.transport == TransportKind::staged || options.transport == TransportKind::direct ||
+         dataset.is_remote() || !device.registers_read_only ||
+         make_stored_form(dataset.info())->decoded_by_host();
+}
+
+void set_batch_bytes(const Dataset& dataset, const DeviceInfo& device, LoaderOptions& options) {
   const DatasetInfo& info = dataset.info();
   if (!info.spec.is_free()) return;
   const std::uint64_t largest = info.largest().sample_bytes * (options.mix.enabled() ? 2 : 1);
@@ -91,9 +99,10 @@ void set_batch_bytes(const Dataset& dataset, LoaderOptions& options) {
                     bytes, info.largest().sample_bytes,
                     options.mix.enabled() ? ", and two of them are mixed" : ""));
   if (bytes != 0) return;
-  // What is staged lies in at least two buffers.
-  bytes = std::max(std::min(mean_batch_bytes(dataset, options) * 3 / 2, options.memory.pinned_bytes / 2),
-                   largest);
+  bytes = mean_batch_bytes(dataset, options) * 3 / 2;
+  // Then there are at least two buffers.
+  if (stages(dataset, device, options)) bytes = std::min(bytes, options.memory.pinned_bytes / 2);
+  bytes = std::max(bytes, largest);
 }
 
 }  // namespace
@@ -108,7 +117,7 @@ LoaderOptions check_loader_options(LoaderOptions options) {
   return options;
 }
 
-LoaderOptions check_loader_options(LoaderOptions options, const Dataset& dataset) {
+LoaderOptions check_loader_options(LoaderOptions options, const Dataset& dataset, const DeviceInfo& device) {
   if (options.threads == 0 && dataset.is_remote()) options.threads = kRemoteThreads;
   LoaderOptions checked = check_loader_options(std::move(options));
   check_fields(dataset.info(), checked);
@@ -118,7 +127,7 @@ LoaderOptions check_loader_options(LoaderOptions options, const Dataset& dataset
                             checked.batch_pixels != 0
                                 ? fmt::format("batch_pixels is {}, but it", checked.batch_pixels)
                                 : std::string("bucket_crop is random, but it")));
-  set_batch_bytes(dataset, checked);
+  set_batch_bytes(dataset, device, checked);
   name_layouts(dataset.info(), checked);
   set_row_limits(dataset, checked);
   return checked;

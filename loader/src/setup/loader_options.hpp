@@ -11,8 +11,9 @@ namespace shard {
 // The options with `threads` filled in. Errors: invalid_argument (naming the option and its bounds). Order
 // checks those of the order, plan_transform() those of the transform.
 LoaderOptions check_loader_options(LoaderOptions options);
-// For a data set: also with the limits of its ragged columns (delivered_columns.hpp).
-LoaderOptions check_loader_options(LoaderOptions options, const Dataset& dataset);
+// For a data set and a device: also with the limits of its ragged columns (delivered_columns.hpp), and with the
+// room for samples of any size.
+LoaderOptions check_loader_options(LoaderOptions options, const Dataset& dataset, const DeviceInfo& device);
 
 // What an Order is made from.
 std::vector<std::uint64_t> samples_of_shards(const DatasetInfo& info);

@@ -56,7 +56,7 @@ LoaderSetup::LoaderSetup(Dataset data, std::shared_ptr<Device> to, LoaderOptions
       device(require_non_null(std::move(to))),
       asked{with.boxes, with.keypoints},
       views_text(views_to_text(views_of(with))),
-      options(check_loader_options(std::move(with), dataset)),
+      options(check_loader_options(std::move(with), dataset, device->info())),
       order(make_order(dataset, options)) {
   plan();
 }
