@@ -52,7 +52,7 @@ void ComputeQueue::add(Slot& slot, const PlacedBatch& batch, std::span<const std
   lane.stream->wait(slot.copied_event);
   lane.stream->may_leave_out(slot.unwanted);
   std::span<const std::byte* const> sources = in_place.empty() ? batch.sources : in_place;
-  if (!in_place.empty() && batch.late < batch.sources.size()) sources = with_late(batch, in_place);
+  if (!in_place.empty() && batch.late < batch.shapes.size()) sources = with_late(batch, in_place);
   const std::size_t parts = setup_.forms.size();
   if (!setup_.identity)
     queue_transforms(slot, batch, samples_of(batch, sources, parts, 0), lane);
