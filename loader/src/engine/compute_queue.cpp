@@ -137,7 +137,7 @@ std::size_t ComputeQueue::queue_late(const Slot& slot, const PlacedBatch& batch,
   std::uint64_t used = 0;
   std::uint64_t decoded = 0;
   std::size_t end = first;
-  for (; end < batch.sizes.size(); end += step) {
+  for (; end < batch.shapes.size(); end += step) {
     std::uint64_t bytes = 0;
     for (std::size_t row = end; row < end + step; ++row) {
       bytes += batch.sizes[row];
