@@ -920,3 +920,20 @@ def test_further_images_of_one_size_are_delivered_as_stored(tmp_path, codec, tra
             numbers = batch.ids.reshape(-1, 1, 1)
             assert (batch.images == numbers[..., None]).all()
             assert (batch.field("latent") == numbers).all()
+
+
+def test_fields_do_not_follow_views_that_are_set_later_either(tmp_path):
+    mask = sl.ImageField("uint8", 24, 24, 1, role="mask")
+    with sl.Writer(tmp_path / "set", resize=24, crop=24, codec="packed", columns={"mask": mask}) as writer:
+        for number in range(4):
+            writer.add(f"{number}", np.zeros((24, 24, 3), np.uint8), 0, mask=np.zeros((24, 24, 1), np.uint8))
+    options = {**options_of({"dtype": "uint8"}), "batch_size": 2}
+    loader = sl.Loader(tmp_path / "set", center_crop=16, fields=["mask"], **options)
+    for view in ({"letterbox": (16, 32)}, {"padded": 32}, {"patch": 8, "max_tokens": 4}):
+        with pytest.raises(sl.UnsupportedError, match='field "mask": it cannot follow'):
+            loader.set_augment(sl.Augment(**view))
+        other = sl.Loader(tmp_path / "set", **options, **view)
+        next(iter(other))
+        with pytest.raises(sl.UnsupportedError, match='field "mask": it cannot follow'):
+            loader.load_state_dict(other.state_dict(), keep_views=False)
+    assert next(iter(loader)).field("mask").shape[:3] == (2, 16, 16)
