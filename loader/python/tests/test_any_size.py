@@ -937,3 +937,35 @@ def test_fields_do_not_follow_views_that_are_set_later_either(tmp_path):
         with pytest.raises(sl.UnsupportedError, match='field "mask": it cannot follow'):
             loader.load_state_dict(other.state_dict(), keep_views=False)
     assert next(iter(loader)).field("mask").shape[:3] == (2, 16, 16)
+
+
+@pytest.mark.parametrize("transport", ["auto", "staged", "direct", "resident"])
+@pytest.mark.parametrize("table", ["shapes", "frame_offsets"])
+@pytest.mark.parametrize("codec", CODECS)
+def test_sizes_that_change_under_a_loader(tmp_path, codec, table, transport):
+    """Sizes and frames that do not fit each other any more are errors that name the sample."""
+    with sl.Writer(tmp_path / "set", size="original", codec=codec, samples_per_shard=64) as writer:
+        for number in range(64):
+            writer.add(f"{number}", np.full((40 + number, 50, 3), number, np.uint8), 0)
+    memory = sl.MemoryOptions(batch_bytes=2 * 103 * 50 * 3)
+    options = {"center_crop": 32, "transport": transport, "memory": memory, "shuffle": False, "batch_size": 16}
+    loader = sl.Loader(tmp_path / "set", **{**options_of({}), **options})
+    assert len(list(loader.epoch(0))) == 4
+    (shard,) = (tmp_path / "set").glob("*.safetensors")
+    with open(shard, "r+b") as file:
+        size = int.from_bytes(file.read(8), "little")
+        begin = 8 + size + json.loads(file.read(size))[table]["data_offsets"][0]
+        if table == "shapes":
+            file.seek(begin + 2 * 8)
+            file.write((100).to_bytes(4, "little"))
+        else:
+            file.seek(begin + 3 * 8)
+            end = int.from_bytes(file.read(8), "little")
+            file.seek(begin + 3 * 8)
+            file.write((end + 16).to_bytes(8, "little"))
+    try:
+        for batch in loader.epoch(2):  # epoch 1 may have been made already
+            assert (batch.images == batch.ids.reshape(-1, 1, 1, 1)).all()
+        assert transport == "resident"  # its samples are read once
+    except sl.CorruptError as error:
+        assert any(f'sample {number} ("{number}")' in str(error) for number in (2, 3))
