@@ -969,3 +969,26 @@ def test_sizes_that_change_under_a_loader(tmp_path, codec, table, transport):
         assert transport == "resident"  # its samples are read once
     except sl.CorruptError as error:
         assert any(f'sample {number} ("{number}")' in str(error) for number in (2, 3))
+
+
+@pytest.mark.parametrize("transport", ["staged", "direct", "resident"])
+def test_an_epoch_after_a_bad_sample_without_room(tmp_path, transport):
+    with sl.Writer(tmp_path / "set", size="original", codec="none", samples_per_shard=64) as writer:
+        for number in range(64):
+            writer.add(f"{number}", np.full((40 + number, 50, 3), number, np.uint8), 0)
+    (shard,) = (tmp_path / "set").glob("*.safetensors")
+    whole = shard.read_bytes()
+    memory = sl.MemoryOptions(batch_bytes=2 * 103 * 50 * 3)
+    options = {"center_crop": 32, "transport": transport, "memory": memory, "batch_size": 16, "verify": "always"}
+    loader = sl.Loader(tmp_path / "set", **{**options_of({"shuffle": False}), **options})
+    at = whole.index(bytes([46]) * 3000)
+    for epoch in (0, 2, 4):  # the ones between may have been made already
+        with open(shard, "r+b") as file:
+            file.seek(at)
+            file.write(bytes([47]))
+        with pytest.raises(sl.CorruptError, match='sample 46 \\("46"\\)'):
+            list(loader.epoch(epoch))
+        with open(shard, "r+b") as file:
+            file.write(whole)
+        for batch in loader.epoch(epoch):
+            assert (batch.images == batch.ids.reshape(-1, 1, 1, 1)).all()
