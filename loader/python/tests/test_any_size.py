@@ -992,3 +992,12 @@ def test_an_epoch_after_a_bad_sample_without_room(tmp_path, transport):
             file.write(whole)
         for batch in loader.epoch(epoch):
             assert (batch.images == batch.ids.reshape(-1, 1, 1, 1)).all()
+
+
+@pytest.mark.parametrize("option", [{"padded": 32}, {"patch": 4, "max_tokens": 9}, {"fill": 3}, {"filter": "box"}])
+def test_tensors_have_no_pixels_to_place(tmp_path, option):
+    with sl.Writer(tmp_path / "set", sample=("uint8", 16)) as writer:
+        for number in range(4):
+            writer.add(f"{number}", np.full(16, number, np.uint8), 0)
+    with pytest.raises(sl.InvalidArgumentError, match="the samples are tensors"):
+        sl.Loader(tmp_path / "set", batch_size=2, **option)
