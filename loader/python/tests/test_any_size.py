@@ -1001,3 +1001,11 @@ def test_tensors_have_no_pixels_to_place(tmp_path, option):
             writer.add(f"{number}", np.full(16, number, np.uint8), 0)
     with pytest.raises(sl.InvalidArgumentError, match="the samples are tensors"):
         sl.Loader(tmp_path / "set", batch_size=2, **option)
+
+
+def test_geometry_of_many_channels(tmp_path):
+    np.save(tmp_path / "bands.npy", np.zeros((4, 32, 32, 6), np.uint8))
+    form = {"channels": "keep", "resize": 32, "crop": 32, "dtype": "uint8", "layout": "nhwc"}
+    sl.convert(tmp_path / "bands.npy", tmp_path / "set", **form)
+    loader = sl.Loader(tmp_path / "set", **options_of({"random_crop": 16}))
+    assert loader.geometry(0).crop[2:] == (16, 16)
