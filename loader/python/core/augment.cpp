@@ -149,7 +149,7 @@ nb::tuple draw_places(TransformOptions view, const std::array<std::uint32_t, 3>&
   stored.spec = pixels(shape);
   const SampleSpec sized = stored.spec;
   const bool whole = view.crop == CropKind::none && view.resize == ResizeKind::none && view.padded == 0;
-  if (!whole) stored.spec.height = stored.spec.width = 0;
+  if (!whole && sized.channels <= 4) stored.spec.height = stored.spec.width = 0;
   view.dtype.reset();
   view.normalization.reset();
   TransformWork work = plan_transform(DatasetInfo(stored), view, number);

@@ -60,8 +60,8 @@ class PackedForm final : public StoredForm {
   // A resize reads whole samples. A device that does not read host memory unpacks them into this memory
   // first.
   bool needs_scratch(const TransformOptions& options, const DeviceInfo& device) const noexcept override {
-    const bool resized =
-        is_free() || options.crop == CropKind::random_resized || options.resize != ResizeKind::none;
+    const bool resized = is_free() || options.crop == CropKind::random_resized ||
+                         options.resize != ResizeKind::none || options.padded != 0 || options.patch != 0;
     return resized && !device.reads_host_memory;
   }
   void describe(TransformWork& work, std::span<const std::uint64_t> sizes,

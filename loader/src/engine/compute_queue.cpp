@@ -52,14 +52,19 @@ void ComputeQueue::add(Slot& slot, const PlacedBatch& batch, std::span<const std
   lane.stream->wait(slot.copied_event);
   lane.stream->may_leave_out(slot.unwanted);
   std::span<const std::byte* const> sources = in_place.empty() ? batch.sources : in_place;
-  if (!in_place.empty() && batch.late < batch.sources.size()) sources = with_late(batch, in_place);
+  if (!in_place.empty() && batch.late < batch.shapes.size()) sources = with_late(batch, in_place);
   const std::size_t parts = setup_.forms.size();
-  if (!setup_.identity)
-    queue_transforms(slot, batch, samples_of(batch, sources, parts, 0), lane);
-  else if (setup_.options.transport == TransportKind::resident)
-    queue_gather(slot, batch, lane);
-  for (std::size_t field = 0; field < setup_.fields.size(); ++field)
-    lane.fields->queue(*lane.stream, slot, field, samples_of(batch, sources, parts, field + 1), views);
+  try {
+    if (!setup_.identity)
+      queue_transforms(slot, batch, samples_of(batch, sources, parts, 0), lane);
+    else if (setup_.options.transport == TransportKind::resident)
+      queue_gather(slot, batch, lane);
+    for (std::size_t field = 0; field < setup_.fields.size(); ++field)
+      lane.fields->queue(*lane.stream, slot, field, samples_of(batch, sources, parts, field + 1), views);
+  } catch (...) {  // what was queued for it still reads and writes the slot, whose next batch waits for that
+    slot.ready_event = lane.stream->record();
+    throw;
+  }
   slot.ready_event = lane.stream->record();
 }
 
@@ -137,7 +142,7 @@ std::size_t ComputeQueue::queue_late(const Slot& slot, const PlacedBatch& batch,
   std::uint64_t used = 0;
   std::uint64_t decoded = 0;
   std::size_t end = first;
-  for (; end < batch.sizes.size(); end += step) {
+  for (; end < batch.shapes.size(); end += step) {
     std::uint64_t bytes = 0;
     for (std::size_t row = end; row < end + step; ++row) {
       bytes += batch.sizes[row];
@@ -158,6 +163,7 @@ std::size_t ComputeQueue::queue_late(const Slot& slot, const PlacedBatch& batch,
   });
   const CopyItem copy{group.device->data(), group.host->data(), used};
   lane.stream->copy({&copy, 1});
+  group.made = lane.stream->record();  // if what follows fails, the copy still reads it
   late_sources_.assign(batch.sizes.size(), nullptr);
   for (std::size_t i = 0; i < late_items_.size(); ++i) late_sources_[first + i] = late_items_[i].target;
   queue_rows(slot, batch, {late_sources_, batch.sizes}, first, late_items_.size(), lane);

@@ -139,7 +139,7 @@ void Placement::place_part(Slot& slot, std::uint32_t part, std::byte* target, st
       batch.sizes.push_back(size);
       continue;
     }
-    const std::byte* source = resident_ ? resident_->find(resident_key(sample, part)) : nullptr;
+    const std::byte* source = resident_ ? resident_->find(resident_key(sample, part), size) : nullptr;
     if (source == nullptr) {
       std::uint64_t& last_placed = last_placed_[slot.locations[i].shard];
       FetchItem item{sample, part, slot.locations[i], target, size, fetched, last_placed != placed_, mapped};

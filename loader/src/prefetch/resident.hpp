@@ -21,13 +21,15 @@ class ResidentSamples {
   ResidentSamples(Device& device, std::uint64_t capacity_bytes, std::uint64_t alignment = 1)
       : block_(device.allocate_device(capacity_bytes)), alignment_(alignment) {}
 
-  // Where the sample lies, or null.
-  const std::byte* find(std::uint64_t sample) const noexcept {
+  // Where the sample lies, or null. A sample has always the same size, unless its file was changed: then it
+  // counts as not resident.
+  const std::byte* find(std::uint64_t sample, std::uint64_t size_bytes) const noexcept {
     const auto at = places_.find(sample);
-    return at == places_.end() || !at->second.filled ? nullptr : block_->data() + at->second.begin;
+    if (at == places_.end() || !at->second.filled || at->second.size_bytes != size_bytes) return nullptr;
+    return block_->data() + at->second.begin;
   }
   // A place for a sample that is not resident yet; it counts as resident from now on. Null if there is no
-  // room for it. A sample always has the same size.
+  // room for it.
   std::byte* add(std::uint64_t sample, std::uint64_t size_bytes) {
     const auto [at, is_new] = places_.try_emplace(sample);
     Place& place = at->second;
@@ -37,8 +39,10 @@ class ResidentSamples {
         places_.erase(at);
         return nullptr;
       }
+      place.size_bytes = size_bytes;
       used_ = place.begin + size_bytes;
     }
+    if (place.size_bytes != size_bytes) return nullptr;
     place.filled = true;
     return block_->data() + place.begin;
   }
@@ -50,6 +54,7 @@ class ResidentSamples {
  private:
   struct Place {
     std::uint64_t begin = 0;  // in the block
+    std::uint64_t size_bytes = 0;
     bool filled = false;
   };
 

@@ -23,30 +23,6 @@ constexpr unsigned kRemoteThreads = 16;
 
 unsigned default_threads() { return std::min(cpu_count(), 8U); }
 
-// Further images do not follow a view that places what it resizes, nor samples of any size.
-void check_fields(const DatasetInfo& info, const LoaderOptions& options) {
-  const auto refuse = [](const FieldSpec& field, const std::string& why) {
-    throw Error(ErrorCode::unsupported, fmt::format("field {}: {}", quoted(field.name), why));
-  };
-  bool placed = info.spec.is_free();
-  for (std::size_t view = 0; view < view_count(options); ++view)
-    placed = placed || view_options(options, view).resize != ResizeKind::none ||
-             view_options(options, view).padded != 0 || view_options(options, view).patch != 0;
-  for (const FieldSpec& field : info.fields) {
-    const auto asked = options.fields.find(field.name);
-    if (asked == options.fields.end()) continue;
-    if (field.spec.is_free())
-      refuse(field,
-             "its samples are of any size, and a loader delivers such images only as the main ones; "
-             "read them one by one, or convert with a size (for example --resize 256 --crop 256)");
-    if (placed && asked->second.sampling != FieldSampling::stored)
-      refuse(field,
-             "it cannot follow views that resize (shortest, longest, squash, letterbox, cover) or pad yet: "
-             "deliver it "
-             "as stored, or use a crop");
-  }
-}
-
 // About how many bytes the samples of a batch have, decoded, on average: by the sizes of some shards that lie
 // apart. With buckets, whose samples may be larger than others: of the bucket with the most.
 std::uint64_t mean_batch_bytes(const Dataset& dataset, const LoaderOptions& options) {
@@ -106,6 +82,29 @@ void set_batch_bytes(const Dataset& dataset, const DeviceInfo& device, LoaderOpt
 }
 
 }  // namespace
+
+void check_fields(const DatasetInfo& info, const LoaderOptions& options) {
+  const auto refuse = [](const FieldSpec& field, const std::string& why) {
+    throw Error(ErrorCode::unsupported, fmt::format("field {}: {}", quoted(field.name), why));
+  };
+  bool placed = info.spec.is_free();
+  for (std::size_t view = 0; view < view_count(options); ++view)
+    placed = placed || view_options(options, view).resize != ResizeKind::none ||
+             view_options(options, view).padded != 0 || view_options(options, view).patch != 0;
+  for (const FieldSpec& field : info.fields) {
+    const auto asked = options.fields.find(field.name);
+    if (asked == options.fields.end()) continue;
+    if (field.spec.is_free())
+      refuse(field,
+             "its samples are of any size, and a loader delivers such images only as the main ones; "
+             "read them one by one, or convert with a size (for example --resize 256 --crop 256)");
+    if (placed && asked->second.sampling != FieldSampling::stored)
+      refuse(field,
+             "it cannot follow views that resize (shortest, longest, squash, letterbox, cover) or pad yet: "
+             "deliver it "
+             "as stored, or use a crop");
+  }
+}
 
 LoaderOptions check_loader_options(LoaderOptions options) {
   auto refuse = [](const std::string& message) { throw Error(ErrorCode::invalid_argument, message); };

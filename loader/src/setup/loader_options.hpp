@@ -15,6 +15,10 @@ LoaderOptions check_loader_options(LoaderOptions options);
 // room for samples of any size.
 LoaderOptions check_loader_options(LoaderOptions options, const Dataset& dataset, const DeviceInfo& device);
 
+// Further images do not follow a view that places what it resizes, nor samples of any size: throws unsupported,
+// naming the field.
+void check_fields(const DatasetInfo& info, const LoaderOptions& options);
+
 // What an Order is made from.
 std::vector<std::uint64_t> samples_of_shards(const DatasetInfo& info);
 // The order of a loader, of checked options. With buckets it reads the sizes of all samples. Errors: those of

@@ -69,6 +69,7 @@ LoaderSetup::LoaderSetup(const LoaderSetup& before, std::vector<TransformOptions
       options(before.options),
       order(before.order) {
   set_views(options, std::move(views));
+  check_fields(dataset.info(), options);
   options.boxes = asked.boxes;
   options.keypoints = asked.keypoints;
   name_layouts(dataset.info(), options);

@@ -212,7 +212,10 @@ SampleSpec check_tensors(const SampleSpec& stored, const TransformOptions& optio
   if (options.flip_probability != 0) refuse(what + ": they cannot be flipped; leave flip_probability at 0");
   if (options.layout.value_or(Layout::tensor) != Layout::tensor)
     refuse(what + ": they have no layout; leave layout out");
-  if (options.resize != ResizeKind::none) refuse(what + ": they cannot be resized; leave resize out");
+  if (options.resize != ResizeKind::none || options.padded != 0 || options.patch != 0)
+    refuse(what + ": they cannot be resized; leave resize, padded and patch out");
+  if (!options.fill.empty() || options.filter != ResizeFilter::bilinear)
+    refuse(what + ": nothing of them is filled or resized; leave fill and filter out");
   if (options.normalization) refuse(what + ": they are not normalised; leave normalization out");
   if (!options.operations.empty()) refuse(what + ": they have no pixels; leave operations out");
   SampleSpec delivered = stored;

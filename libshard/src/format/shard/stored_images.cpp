@@ -120,6 +120,11 @@ FileRange StoredImages::range_of(std::uint64_t sample) const {
   if (spec_.is_free() && end - begin > largest_.frame_bytes)
     shard_->corrupt_sample(
         sample, fmt::format("{}its frame has {} bytes now: the bytes have changed", place(), end - begin));
+  if (spec_.is_free() && codec_spec_.kind == CodecSpec::Kind::none &&
+      end - begin != spec_of(sample).size_bytes())
+    shard_->corrupt_sample(
+        sample, fmt::format("{}its {} bytes are not those of its size now: the bytes have changed", place(),
+                            end - begin));
   return {range_.begin + begin, end - begin};
 }
 

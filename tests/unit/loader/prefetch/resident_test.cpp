@@ -12,15 +12,15 @@ constexpr std::uint64_t kSample = 100;
 TEST(ResidentSamples, KeepsTheSamplesThatFit) {
   const auto device = make_host_device(1);
   ResidentSamples samples(*device, 3 * kSample);
-  EXPECT_EQ(samples.find(7), nullptr);
+  EXPECT_EQ(samples.find(7, kSample), nullptr);
   const std::byte* const seven = samples.add(7, kSample);
   ASSERT_NE(seven, nullptr);
-  EXPECT_EQ(samples.find(7), seven);
+  EXPECT_EQ(samples.find(7, kSample), seven);
   const std::byte* const eight = samples.add(8, kSample);
   EXPECT_EQ(eight, seven + kSample);
   EXPECT_NE(samples.add(9, kSample), nullptr);
   EXPECT_EQ(samples.add(10, kSample), nullptr);
-  EXPECT_EQ(samples.find(10), nullptr);
+  EXPECT_EQ(samples.find(10, kSample), nullptr);
 }
 
 TEST(ResidentSamples, BeginsAtMultiplesOfTheAlignment) {
@@ -32,6 +32,18 @@ TEST(ResidentSamples, BeginsAtMultiplesOfTheAlignment) {
   EXPECT_EQ(samples.add(3, 1), nullptr);
 }
 
+// Its file was changed. What lies there must not be read as the larger sample that it is now.
+TEST(ResidentSamples, HasNoSampleOfAnotherSize) {
+  const auto device = make_host_device(1);
+  ResidentSamples samples(*device, 3 * kSample);
+  const std::byte* const one = samples.add(1, kSample);
+  for (const std::uint64_t size : {kSample - 1, kSample + 1}) {
+    EXPECT_EQ(samples.find(1, size), nullptr);
+    EXPECT_EQ(samples.add(1, size), nullptr);
+  }
+  EXPECT_EQ(samples.find(1, kSample), one);
+}
+
 // A loader that is stopped again and again still comes to have all samples on the device.
 TEST(ResidentSamples, LosesNoRoomToUploadsThatWereStopped) {
   const auto device = make_host_device(1);
@@ -39,7 +51,7 @@ TEST(ResidentSamples, LosesNoRoomToUploadsThatWereStopped) {
   for (int attempt = 0; attempt < 100; ++attempt) {
     for (const std::uint64_t sample : {4, 5, 6}) ASSERT_NE(samples.add(sample, kSample), nullptr) << attempt;
     for (const std::uint64_t sample : {6, 4, 5}) samples.forget(sample);
-    for (const std::uint64_t sample : {4, 5, 6}) EXPECT_EQ(samples.find(sample), nullptr);
+    for (const std::uint64_t sample : {4, 5, 6}) EXPECT_EQ(samples.find(sample, kSample), nullptr);
   }
   samples.forget(1000);  // was never there
   EXPECT_NE(samples.add(6, kSample), samples.add(5, kSample));
