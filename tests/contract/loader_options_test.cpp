@@ -267,7 +267,7 @@ TEST_F(LoaderOptionsTable, RefusesAStateOfAnotherRunByWhatDiffers) {
   expect_refusal([](auto& s) { s.samples = 100; }, "100");
   expect_refusal([](auto& s) { s.seed = 3; }, "seed 3");
   expect_refusal([](auto& s) { s.order ^= 1; },
-                 "another sequence: order, window, tail, partition or what is drawn");
+                 "another sequence: order, window, tail, partition, buckets or what is drawn");
   expect_refusal([](auto& s) { s.fingerprint ^= 1; }, "fingerprint");
   LoaderOptions padded = good();
   padded.tail = Tail::pad;

@@ -56,6 +56,14 @@ std::uint64_t StoredForm::decoded_room_bytes(const LoaderOptions& options) const
   return bounded(options.memory.batch_bytes, round_up(most_decoded(), kAlign), options);
 }
 
+std::uint64_t StoredForm::late_group_bytes(const LoaderOptions& options) const noexcept {
+  // So large that copies and kernels of a group take longer than to queue them.
+  constexpr std::uint64_t kUsual = std::uint64_t{32} << 20U;
+  constexpr std::uint64_t kAlign = 256;
+  const std::uint64_t least = most_bytes_to_device() * (options.mix.enabled() ? 2 : 1);
+  return round_up(std::max(least, std::min(kUsual, options.memory.pinned_bytes / 8)), kAlign);
+}
+
 std::uint64_t StoredForm::checksum(const ShardReader&, std::uint64_t,
                                    std::span<const std::byte> bytes) const {
   return xxh3(bytes);

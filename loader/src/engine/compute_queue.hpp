@@ -61,7 +61,7 @@ class ComputeQueue {
     std::unique_ptr<Block> device;
     Event made;  // what reads it
   };
-  std::array<LateGroup, LateMemory::kGroups> late_groups_;
+  std::array<LateGroup, kLateGroups> late_groups_;
   std::size_t late_group_ = 0;                  // the next one
   std::vector<FetchItem> late_items_;           // scratch
   std::vector<const std::byte*> late_sources_;  // scratch

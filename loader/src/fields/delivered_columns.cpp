@@ -39,8 +39,9 @@ void set_number(const std::byte* at, std::uint64_t value) {
 }
 
 // Rows and columns of a view that have pixels of the sample; of views that are not padded all.
-SampleSize content_of(const DrawnSteps& view, std::size_t row) {
+SampleSize content_of(const DrawnSteps& view, std::size_t row, const TransformOptions& options) {
   const SampleCrop& crop = view.crops[row];
+  if (options.patch != 0) return {crop.resized_height, crop.resized_width};
   return {crop.resized_height != 0 ? std::min(crop.resized_height, view.height) : view.height,
           crop.resized_width != 0 ? std::min(crop.resized_width, view.width) : view.width};
 }
@@ -261,7 +262,8 @@ void ColumnGather::gather(Slot& slot, std::span<const DrawnSteps> views) {
       else if (delivered_[c].what == What::sizes)
         write_size(slot.shapes[i], host + i * 2 * sizeof(std::int64_t));
       else if (delivered_[c].what == What::view_sizes)
-        write_size(content_of(views[delivered_[c].view], i), host + i * 2 * sizeof(std::int64_t));
+        write_size(content_of(views[delivered_[c].view], i, view_options(options_, delivered_[c].view)),
+                   host + i * 2 * sizeof(std::int64_t));
     }
   }
   if (options_.mix.enabled()) gather_mix(slot);

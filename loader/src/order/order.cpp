@@ -73,7 +73,8 @@ Order::Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& o
 }
 
 Order::Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& options,
-             std::span<const std::uint16_t> assignment, std::span<const std::uint64_t> global_batches)
+             std::span<const std::uint16_t> assignment, std::span<const std::uint64_t> global_batches,
+             std::uint64_t recipe)
     : Order(shard_samples, with_short_tail(options)) {
   const bool plain = !options.sampling && options.samples_per_epoch == 0 && options.repeats == 1;
   if (!plain || options.partition != Partition::global)
@@ -81,6 +82,7 @@ Order::Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& o
                 "buckets need each sample once per epoch: without sampling, samples_per_epoch, repeats and "
                 "partition by_shard");
   options_ = options;
+  recipe_ = recipe;
   buckets_ = std::make_shared<const BucketOrder>(
       assignment, global_batches,
       BucketOrderOptions{options.rank, options.world_size, options.order, options.tail, options.seed});

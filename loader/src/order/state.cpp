@@ -45,12 +45,12 @@ std::string Order::described(std::uint64_t drawn) const {
 }
 
 std::uint64_t Order::digest() const {
-  if (buckets_) return buckets_->digest();
+  if (buckets_) return xxh3(fmt::format("{} {}", to_hex(buckets_->digest()), to_hex(recipe_)));
   return xxh3(described(sampling_ ? sampling_->digest() : 0) + (permutes_few() ? " few 2" : ""));
 }
 
 std::uint64_t Order::earlier_digest() const {
-  if (buckets_) return buckets_->digest();
+  if (buckets_) return xxh3(fmt::format("{} {}", to_hex(buckets_->digest()), to_hex(recipe_)));
   return xxh3(described(sampling_ ? sampling_->earlier_digest() : 0));
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/digest/checksum.hpp"
 #include "base/system/cpu_count.hpp"
 #include "base/text/quote.hpp"
 #include "codec/stored_form.hpp"
@@ -76,8 +77,11 @@ void set_batch_bytes(const Dataset& dataset, const DeviceInfo& device, LoaderOpt
                     options.mix.enabled() ? ", and two of them are mixed" : ""));
   if (bytes != 0) return;
   bytes = mean_batch_bytes(dataset, options) * 3 / 2;
-  // Then there are at least two buffers.
-  if (stages(dataset, device, options)) bytes = std::min(bytes, options.memory.pinned_bytes / 2);
+  if (stages(dataset, device, options)) {  // in at least two buffers, beside groups of late samples
+    const std::uint64_t late = kLateGroups * make_stored_form(info)->late_group_bytes(options);
+    const std::uint64_t pinned = options.memory.pinned_bytes;
+    bytes = std::min(bytes, (pinned - std::min(pinned, late)) / 2);
+  }
   bytes = std::max(bytes, largest);
 }
 
@@ -161,7 +165,9 @@ Order make_order(const Dataset& dataset, const LoaderOptions& options) {
     }
     assignment.push_back(bucket);
   }
-  return {shards, options, assignment, global_batches};
+  std::string recipe(words_of(options.bucket_crop)[static_cast<std::size_t>(options.bucket_crop)]);
+  for (const Bucket& of : options.buckets) recipe += fmt::format(" {} x {}", of.height, of.width);
+  return {shards, options, assignment, global_batches, xxh3(recipe)};
 }
 
 }  // namespace shard

@@ -69,7 +69,8 @@ void check_placement(const TransformWork& work, std::size_t row) {
                        work.patch));
   if ((crop.resized_height == 0) != (crop.resized_width == 0))
     refuse(fmt::format("resized to {} x {}: both or none are 0", crop.resized_height, crop.resized_width));
-  constexpr std::int32_t kMost = 1 << 24;
+  // More than a side of kMaxResized makes of the other side of any sample.
+  constexpr std::int32_t kMost = 1 << 30;
   if (height > kMost || width > kMost || crop.row > kMost || crop.row < -kMost || crop.column > kMost ||
       crop.column < -kMost)
     refuse(fmt::format("{} x {} at row {}, column {} of the view is too far away", height, width, crop.row,

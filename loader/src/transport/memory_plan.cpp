@@ -114,10 +114,15 @@ LateMemory late_memory(const DatasetInfo& info, const DeviceInfo& device, const 
       form->room_bytes(options) >= all &&
       (!form->decoded_by_device() || form->decoded_room_bytes(options) >= decoded * options.most_rows());
   if (fits) return {};
-  // Large enough that copies and kernels of a group take longer than to queue them.
-  constexpr std::uint64_t kGroupBytes = std::uint64_t{32} << 20U;
-  const std::uint64_t least = form->most_bytes_to_device() * (options.mix.enabled() ? 2 : 1);
-  return {round_up(std::max(least, kGroupBytes), kPartAlign), form->decoded_room_bytes(options)};
+  const LateMemory memory{form->late_group_bytes(options), form->decoded_room_bytes(options)};
+  if (memory.size_bytes() > options.memory.pinned_bytes)
+    throw Error(
+        ErrorCode::resource,
+        fmt::format("{} groups of samples, of which the largest has {} bytes, need {} bytes of pinned "
+                    "memory; pinned_bytes is {}: raise it",
+                    kLateGroups, form->most_bytes_to_device(), memory.size_bytes(),
+                    options.memory.pinned_bytes));
+  return memory;
 }
 
 StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& options,

@@ -29,11 +29,11 @@ std::uint64_t parts_bytes(std::span<const std::shared_ptr<const StoredForm>> for
 // The samples of a batch for which there is no room in its blocks (StoredForm::room_bytes()): they are made
 // after the others, in groups. The host stages one group while the device makes the one before.
 struct LateMemory {
-  static constexpr std::uint64_t kGroups = 2;
   std::uint64_t group_bytes = 0;    // pinned, and on the device; 0: there is always room
   std::uint64_t decoded_bytes = 0;  // of a group, at most; not memory of its own
-  std::uint64_t size_bytes() const noexcept { return kGroups * group_bytes; }
+  std::uint64_t size_bytes() const noexcept { return kLateGroups * group_bytes; }
 };
+// Errors: resource (it exceeds LoaderOptions::pinned_bytes).
 LateMemory late_memory(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
                        TransportKind link);
 

@@ -135,7 +135,8 @@ struct LoaderOptions : OrderOptions {
   std::vector<Bucket> buckets;
   BucketCrop bucket_crop = BucketCrop::center;
   // With buckets: the pixels of a batch of this rank. A global batch of a bucket of h x w has batch_pixels x
-  // world_size / (h x w) samples, at least one; batch_size is not used. 0: batch_size x world_size samples.
+  // world_size / (h x w) samples, and at least one for each rank; batch_size is not used. 0: batch_size x
+  // world_size samples.
   std::uint64_t batch_pixels = 0;
   // Of images; tensors have none.
   UnnamedLayout unnamed_layout = UnnamedLayout::stored;
@@ -177,8 +178,10 @@ struct LoaderOptions : OrderOptions {
   // The samples of a global batch of a bucket.
   std::uint64_t global_batch_of(const Bucket& bucket) const noexcept {
     if (batch_pixels == 0) return batch_size * world_size;
-    const std::uint64_t samples = batch_pixels * world_size / (std::uint64_t{bucket.height} * bucket.width);
-    return samples == 0 ? 1 : samples;
+    const std::uint64_t pixels = std::uint64_t{bucket.height} * bucket.width;
+    const std::uint64_t samples =
+        batch_pixels / pixels * world_size + batch_pixels % pixels * world_size / pixels;
+    return samples < world_size ? world_size : samples;
   }
   // The most rows that a batch of this rank has.
   std::uint64_t most_rows() const noexcept {

@@ -179,9 +179,11 @@ class Order {
   Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& options);
   // Batches of one bucket each (buckets.hpp). assignment: the bucket of each sample. global_batches: the
   // global batch size of each bucket. Order shuffle or sequential, each sample once per epoch, partition
-  // global; `tail` is applied to each bucket. It has 4 bytes per sample.
+  // global; `tail` is applied to each bucket. It has 4 bytes per sample. `recipe`: a digest of what a bucket makes
+  // of its samples, which becomes part of digest().
   Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& options,
-        std::span<const std::uint16_t> assignment, std::span<const std::uint64_t> global_batches);
+        std::span<const std::uint16_t> assignment, std::span<const std::uint64_t> global_batches,
+        std::uint64_t recipe = 0);
   // Batches of a rank per epoch.
   std::uint64_t batches() const noexcept;
   // Positions of an epoch, of all ranks together.
@@ -248,6 +250,7 @@ class Order {
   std::shared_ptr<TableCache> cache_;
   // Null: without buckets.
   std::shared_ptr<const BucketOrder> buckets_;
+  std::uint64_t recipe_ = 0;
 };
 
 }  // namespace shard

@@ -209,6 +209,102 @@ __device__ void deliver_sums(const Launch& launch, const ExactBlock& block, cons
                             bytes);
 }
 
+// One tile and band of one sample, by all threads of the block. `rows`: of the band.
+template <std::uint32_t kChannels>
+__device__ void exact_part(const Launch& launch, const ExactShape& shape, const SampleGeometry& geometry,
+                           std::uint32_t width, std::uint32_t rows, std::uint32_t sample, ExactBlock& block,
+                           std::int32_t* column_weights, std::int32_t* row_weights) {
+  ExactShared& shared = *block.shared;
+  const std::uint32_t quads = (block.columns + kQuad - 1) / kQuad;
+  const SampleRecord record = launch.records[sample];
+  const bool planar = launch.in.plane != 1;
+  const std::uint32_t pixel = planar ? 1 : kChannels;
+  block.sample = sample;
+  block.row_step = std::uint64_t{geometry.stored_width} * pixel;
+  block.plane_step = std::uint64_t{geometry.stored_width} * geometry.stored_height;
+  block.box = record.source + record.top * block.row_step + std::uint64_t{record.left} * pixel;
+  __syncthreads();  // the last sample is done
+  if (threadIdx.x < block.columns) {
+    const std::uint32_t at = block.left + threadIdx.x;
+    const std::int32_t x =
+        static_cast<std::int32_t>(record.flip != 0 ? width - 1 - at : at) - geometry.column;
+    std::uint32_t count = 0;
+    if (x >= 0 && x < static_cast<std::int32_t>(geometry.resized_width)) {
+      const exact::Taps taps(shape.filter, record.width, geometry.resized_width,
+                             static_cast<std::uint32_t>(x));
+      count = taps.count;
+      shared.column_first[threadIdx.x] = taps.first;
+      for (std::uint32_t k = 0; k < count; ++k) column_weights[k * shape.tile + threadIdx.x] = taps.weight(k);
+    }
+    shared.column_count[threadIdx.x] = count;
+  } else if (threadIdx.x >= kMaxTile && threadIdx.x < kMaxTile + rows) {
+    const std::uint32_t row = threadIdx.x - kMaxTile;
+    const std::int32_t y = static_cast<std::int32_t>(block.top + row) - geometry.row;
+    std::uint32_t count = 0;
+    if (y >= 0 && y < static_cast<std::int32_t>(geometry.resized_height)) {
+      const exact::Taps taps(shape.filter, record.height, geometry.resized_height,
+                             static_cast<std::uint32_t>(y));
+      count = taps.count;
+      shared.row_first[row] = taps.first;
+      for (std::uint32_t k = 0; k < count; ++k) row_weights[k * shape.band + row] = taps.weight(k);
+    }
+    shared.row_count[row] = count;
+  }
+  __syncthreads();
+
+  const std::uint32_t most = exact::most_taps(shape.filter, record.width, geometry.resized_width);
+  const auto columns_of = [&](std::uint32_t first, std::uint32_t stored) {
+    if (planar)
+      exact_columns<kChannels, false>(block, shape.lanes, most, first, stored);
+    else
+      exact_columns<kChannels, true>(block, shape.lanes, most, first, stored);
+  };
+  for (std::uint32_t begin = 0; begin < rows;) {
+    const std::uint32_t first = shared.row_first[begin];
+    const std::uint32_t count = shared.row_count[begin];
+    std::uint32_t end = begin + 1;
+    if (count == 0) {  // rows without pixels
+      while (end < rows && shared.row_count[end] == 0) ++end;
+    } else {
+      while (end < rows && shared.row_count[end] != 0 &&
+             shared.row_first[end] + shared.row_count[end] - first <= shape.stored_rows)
+        ++end;
+    }
+    if (count <= shape.stored_rows) {
+      if (count != 0) {
+        columns_of(first, shared.row_first[end - 1] + shared.row_count[end - 1] - first);
+        __syncthreads();
+      }
+      for (std::uint32_t i = threadIdx.x; i < (end - begin) * quads; i += kThreads) {
+        const std::uint32_t row = begin + i / quads;
+        const std::uint32_t x = i % quads * kQuad;
+        std::int32_t sums[kChannels][kQuad];
+        begin_sums(sums);
+        if (count != 0)
+          add_rows<kChannels>(block, row, 0, shared.row_count[row],
+                              block.values + (shared.row_first[row] - first) * kChannels * shape.tile + x,
+                              sums);
+        deliver_sums<kChannels>(launch, block, shape, row, x, count != 0, sums);
+      }
+      __syncthreads();
+    } else {  // one output row, part after part
+      end = begin + 1;
+      const std::uint32_t x = threadIdx.x * kQuad;
+      std::int32_t sums[kChannels][kQuad];
+      begin_sums(sums);
+      for (std::uint32_t done = 0; done < count; done += shape.stored_rows) {
+        const std::uint32_t part = min(shape.stored_rows, count - done);
+        columns_of(first + done, part);
+        __syncthreads();
+        if (threadIdx.x < quads) add_rows<kChannels>(block, begin, done, done + part, block.values + x, sums);
+        __syncthreads();
+      }
+      if (threadIdx.x < quads) deliver_sums<kChannels>(launch, block, shape, begin, x, true, sums);
+    }
+    begin = end;
+  }
+}
+
 template <std::uint32_t kChannels>
 __global__ void __launch_bounds__(kThreads)
     exact_tiles(const __grid_constant__ Launch launch, const __grid_constant__ ExactShape shape) {
@@ -224,8 +320,6 @@ __global__ void __launch_bounds__(kThreads)
   block.values = reinterpret_cast<std::uint8_t*>(memory + values_offset(shape));
   block.tile = shape.tile;
   block.band = shape.band;
-  block.left = blockIdx.x % shape.tiles * shape.tile;
-  block.top = blockIdx.x / shape.tiles * shape.band;
   if (launch.values == Values::table16 || launch.values == Values::table32)
     for (std::uint32_t i = threadIdx.x; i < kChannels * 256; i += kThreads)
       shared.tables[i] = launch.tables[i];
@@ -235,104 +329,19 @@ __global__ void __launch_bounds__(kThreads)
     if ((geometry.many_taps != 0) != shape.many_taps) continue;
     const std::uint32_t width = shape.patch != 0 ? geometry.resized_width : launch.out.width;
     const std::uint32_t height = shape.patch != 0 ? geometry.resized_height : launch.out.height;
-    if (block.left >= width || block.top >= height) continue;
-    block.columns = min(shape.tile, width - block.left);
-    const std::uint32_t rows = min(shape.band, height - block.top);
-    const std::uint32_t quads = (block.columns + kQuad - 1) / kQuad;
-    block.first_token = geometry.first_token;
-    block.grid_width = shape.patch != 0 ? width / shape.patch : 0;
-    const SampleRecord record = launch.records[sample];
-    const bool planar = launch.in.plane != 1;
-    const std::uint32_t pixel = planar ? 1 : kChannels;
-    block.sample = sample;
-    block.row_step = std::uint64_t{geometry.stored_width} * pixel;
-    block.plane_step = std::uint64_t{geometry.stored_width} * geometry.stored_height;
-    block.box = record.source + record.top * block.row_step + std::uint64_t{record.left} * pixel;
-    __syncthreads();  // the last sample is done
-    if (threadIdx.x < block.columns) {
-      const std::uint32_t at = block.left + threadIdx.x;
-      const std::int32_t x =
-          static_cast<std::int32_t>(record.flip != 0 ? width - 1 - at : at) - geometry.column;
-      std::uint32_t count = 0;
-      if (x >= 0 && x < static_cast<std::int32_t>(geometry.resized_width)) {
-        const exact::Taps taps(shape.filter, record.width, geometry.resized_width,
-                               static_cast<std::uint32_t>(x));
-        count = taps.count;
-        shared.column_first[threadIdx.x] = taps.first;
-        for (std::uint32_t k = 0; k < count; ++k)
-          column_weights[k * shape.tile + threadIdx.x] = taps.weight(k);
-      }
-      shared.column_count[threadIdx.x] = count;
-    } else if (threadIdx.x >= kMaxTile && threadIdx.x < kMaxTile + rows) {
-      const std::uint32_t row = threadIdx.x - kMaxTile;
-      const std::int32_t y = static_cast<std::int32_t>(block.top + row) - geometry.row;
-      std::uint32_t count = 0;
-      if (y >= 0 && y < static_cast<std::int32_t>(geometry.resized_height)) {
-        const exact::Taps taps(shape.filter, record.height, geometry.resized_height,
-                               static_cast<std::uint32_t>(y));
-        count = taps.count;
-        shared.row_first[row] = taps.first;
-        for (std::uint32_t k = 0; k < count; ++k) row_weights[k * shape.band + row] = taps.weight(k);
-      }
-      shared.row_count[row] = count;
-    }
-    __syncthreads();
-
-    const std::uint32_t most = exact::most_taps(shape.filter, record.width, geometry.resized_width);
-    const auto columns_of = [&](std::uint32_t first, std::uint32_t stored) {
-      if (planar)
-        exact_columns<kChannels, false>(block, shape.lanes, most, first, stored);
-      else
-        exact_columns<kChannels, true>(block, shape.lanes, most, first, stored);
-    };
-    for (std::uint32_t begin = 0; begin < rows;) {
-      const std::uint32_t first = shared.row_first[begin];
-      const std::uint32_t count = shared.row_count[begin];
-      std::uint32_t end = begin + 1;
-      if (count == 0) {  // rows without pixels
-        while (end < rows && shared.row_count[end] == 0) ++end;
-      } else {
-        while (end < rows && shared.row_count[end] != 0 &&
-               shared.row_first[end] + shared.row_count[end] - first <= shape.stored_rows)
-          ++end;
-      }
-      if (count <= shape.stored_rows) {
-        if (count != 0) {
-          columns_of(first, shared.row_first[end - 1] + shared.row_count[end - 1] - first);
-          __syncthreads();
-        }
-        for (std::uint32_t i = threadIdx.x; i < (end - begin) * quads; i += kThreads) {
-          const std::uint32_t row = begin + i / quads;
-          const std::uint32_t x = i % quads * kQuad;
-          std::int32_t sums[kChannels][kQuad];
-          begin_sums(sums);
-          if (count != 0)
-            add_rows<kChannels>(block, row, 0, shared.row_count[row],
-                                block.values + (shared.row_first[row] - first) * kChannels * shape.tile + x,
-                                sums);
-          deliver_sums<kChannels>(launch, block, shape, row, x, count != 0, sums);
-        }
-        __syncthreads();
-      } else {  // one output row, part after part
-        end = begin + 1;
-        const std::uint32_t x = threadIdx.x * kQuad;
-        std::int32_t sums[kChannels][kQuad];
-        begin_sums(sums);
-        for (std::uint32_t done = 0; done < count; done += shape.stored_rows) {
-          const std::uint32_t part = min(shape.stored_rows, count - done);
-          columns_of(first + done, part);
-          __syncthreads();
-          if (threadIdx.x < quads)
-            add_rows<kChannels>(block, begin, done, done + part, block.values + x, sums);
-          __syncthreads();
-        }
-        if (threadIdx.x < quads) deliver_sums<kChannels>(launch, block, shape, begin, x, true, sums);
-      }
-      begin = end;
+    const std::uint32_t tiles = (width + shape.tile - 1) / shape.tile;
+    const std::uint32_t parts = tiles * ((height + shape.band - 1) / shape.band);
+    for (std::uint32_t part = blockIdx.x; part < parts; part += gridDim.x) {
+      block.left = part % tiles * shape.tile;
+      block.top = part / tiles * shape.band;
+      block.columns = min(shape.tile, width - block.left);
+      const std::uint32_t rows = min(shape.band, height - block.top);
+      block.first_token = geometry.first_token;
+      block.grid_width = shape.patch != 0 ? width / shape.patch : 0;
+      exact_part<kChannels>(launch, shape, geometry, width, rows, sample, block, column_weights, row_weights);
     }
   }
 }
-
 // The most pixels that outputs of the samples of one launch see.
 struct MostTaps {
   std::uint32_t column = 1;
@@ -392,7 +401,9 @@ void launch_part(const TransformWork& work, const Launch& launch, bool many, cud
   const std::size_t bytes =
       values_offset(shape) + std::size_t{shape.stored_rows} * shape.tile * launch.channels;
   const std::uint32_t bands = (most.height + shape.band - 1) / shape.band;
-  const dim3 grid(shape.tiles * bands,
+  constexpr std::uint64_t kMostBlocks = 1U << 16U;  // for one sample; they then make several parts each
+  const std::uint64_t parts = std::uint64_t{shape.tiles} * bands;
+  const dim3 grid(static_cast<unsigned>(std::min(parts, kMostBlocks)),
                   static_cast<unsigned>(std::min<std::size_t>(launch.samples, kMaxGridY)));
   switch (launch.channels) {
     case 1:
