@@ -145,7 +145,14 @@ def by_torchvision(one, image):
                 [f32[:3] * np.float32(width / 2), f32[3:6] * np.float32(height / 2), f32[6:]]
             )
         ]
-        return F.perspective(image, None, None, interpolation=mode, fill=fill, coefficients=coefficients)
+        return F.perspective(
+            image,
+            None,
+            None,
+            interpolation=v2.InterpolationMode(mode),
+            fill=fill,
+            coefficients=coefficients,
+        )
     if name == "blur":
         half = whole[0] // 2
         row = torch.tensor([real[abs(d)] for d in range(-half, half + 1)], dtype=torch.float64)
