@@ -152,7 +152,7 @@ std::size_t ComputeQueue::queue_late(const Slot& slot, const PlacedBatch& batch,
     if (end > first && (used + bytes > late_.group_bytes || decoded > late_.decoded_bytes)) break;
     for (std::size_t row = end; row < end + step; ++row) {
       late_items_.push_back({slot.indices.samples[row], 0, slot.locations[row], group.device->data() + used,
-                             batch.sizes[row], used, row == first, nullptr});
+                             batch.sizes[row], used, true, nullptr});
       used += batch.sizes[row];
     }
   }

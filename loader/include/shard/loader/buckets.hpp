@@ -19,7 +19,7 @@ namespace shard {
 struct Bucket {
   std::uint32_t height = 0;
   std::uint32_t width = 0;
-  auto operator<=>(const Bucket&) const = default;
+  auto operator<=>(const Bucket&) const = default;  // NOLINT(modernize-use-nullptr): of clang-tidy 14
 };
 
 // A sample has the number of its bucket in 16 bits.
