@@ -126,7 +126,8 @@ Before a crop: none, shortest:N, longest:N, squash:N, letterbox:N or cover:N)")
   app.add_option("--padded", padded, "Pad to the largest of the batch, sides multiples of N; 0: not");
   app.add_option("--patch", patch, "SIDE:TOKENS: deliver patches of SIDE pixels, at most TOKENS of a sample")
       ->type_name("PATCH");
-  app.add_option("--filter", filter, "Of --resize, and of samples of any size: bilinear, bicubic, box or lanczos")
+  app.add_option("--filter", filter,
+                 "Of --resize, and of samples of any size: bilinear, bicubic, box or lanczos")
       ->type_name("FILTER")
       ->check(CLI::IsMember({"bilinear", "bicubic", "box", "lanczos"}));
   app.add_flag("--flip", flip, "Mirror half of the samples");
