@@ -9,8 +9,8 @@
 namespace shard::bench {
 
 // Writes a data set of pseudo-random bytes, `samples` of `spec`, in shards of 256 MiB, unless the folder
-// holds one already. Labels are the index modulo 1000. `any_size`: each sample has rows and columns of its own,
-// 0.6 to 1.4 of those of `spec`.
+// holds one already. Labels are the index modulo 1000. `any_size`: each sample has rows and columns of its
+// own, 0.6 to 1.4 of those of `spec`.
 void make_random_dataset(const std::string& folder, std::uint64_t samples, const SampleSpec& spec,
                          unsigned threads, bool any_size = false);
 

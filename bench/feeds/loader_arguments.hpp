@@ -27,7 +27,7 @@ struct TransformArguments {
   std::string crop = "none", resize = "none", patch, filter = "bilinear", dtype, layout;
   std::uint32_t padded = 0;
   bool flip = false;
-  // --crop, --resize, --padded, --patch, --filter, --flip, --dtype, --layout. The object must live until the parser has run.
+  // The options of these names. The object must live until the parser has run.
   void add_to(CLI::App& app);
   TransformOptions options() const;  // throws invalid_argument
 };

@@ -948,7 +948,13 @@ def test_sizes_that_change_under_a_loader(tmp_path, codec, table, transport):
         for number in range(64):
             writer.add(f"{number}", np.full((40 + number, 50, 3), number, np.uint8), 0)
     memory = sl.MemoryOptions(batch_bytes=2 * 103 * 50 * 3)
-    options = {"center_crop": 32, "transport": transport, "memory": memory, "shuffle": False, "batch_size": 16}
+    options = {
+        "center_crop": 32,
+        "transport": transport,
+        "memory": memory,
+        "shuffle": False,
+        "batch_size": 16,
+    }
     loader = sl.Loader(tmp_path / "set", **{**options_of({}), **options})
     assert len(list(loader.epoch(0))) == 4
     (shard,) = (tmp_path / "set").glob("*.safetensors")
@@ -979,7 +985,13 @@ def test_an_epoch_after_a_bad_sample_without_room(tmp_path, transport):
     (shard,) = (tmp_path / "set").glob("*.safetensors")
     whole = shard.read_bytes()
     memory = sl.MemoryOptions(batch_bytes=2 * 103 * 50 * 3)
-    options = {"center_crop": 32, "transport": transport, "memory": memory, "batch_size": 16, "verify": "always"}
+    options = {
+        "center_crop": 32,
+        "transport": transport,
+        "memory": memory,
+        "batch_size": 16,
+        "verify": "always",
+    }
     loader = sl.Loader(tmp_path / "set", **{**options_of({"shuffle": False}), **options})
     at = whole.index(bytes([46]) * 3000)
     for epoch in (0, 2, 4):  # the ones between may have been made already
@@ -994,7 +1006,9 @@ def test_an_epoch_after_a_bad_sample_without_room(tmp_path, transport):
             assert (batch.images == batch.ids.reshape(-1, 1, 1, 1)).all()
 
 
-@pytest.mark.parametrize("option", [{"padded": 32}, {"patch": 4, "max_tokens": 9}, {"fill": 3}, {"filter": "box"}])
+@pytest.mark.parametrize(
+    "option", [{"padded": 32}, {"patch": 4, "max_tokens": 9}, {"fill": 3}, {"filter": "box"}]
+)
 def test_tensors_have_no_pixels_to_place(tmp_path, option):
     with sl.Writer(tmp_path / "set", sample=("uint8", 16)) as writer:
         for number in range(4):

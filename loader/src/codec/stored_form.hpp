@@ -70,8 +70,8 @@ class StoredForm {
   std::uint64_t room_bytes(const LoaderOptions& options) const noexcept;
   // The same for samples that are decoded on the device.
   std::uint64_t decoded_room_bytes(const LoaderOptions& options) const noexcept;
-  // The bytes of one of kLateGroups groups of samples for which there was no room (LateMemory): at least those
-  // of the largest sample.
+  // The bytes of one of kLateGroups groups of samples for which there was no room (LateMemory): at least
+  // those of the largest sample.
   std::uint64_t late_group_bytes(const LoaderOptions& options) const noexcept;
   // The bytes of one sample that go to the device. Errors: corrupt (naming shard and sample), those of
   // Dataset::shard().

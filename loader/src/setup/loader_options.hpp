@@ -11,12 +11,12 @@ namespace shard {
 // The options with `threads` filled in. Errors: invalid_argument (naming the option and its bounds). Order
 // checks those of the order, plan_transform() those of the transform.
 LoaderOptions check_loader_options(LoaderOptions options);
-// For a data set and a device: also with the limits of its ragged columns (delivered_columns.hpp), and with the
-// room for samples of any size.
+// For a data set and a device: also with the limits of its ragged columns (delivered_columns.hpp), and with
+// the room for samples of any size.
 LoaderOptions check_loader_options(LoaderOptions options, const Dataset& dataset, const DeviceInfo& device);
 
-// Further images do not follow a view that places what it resizes, nor samples of any size: throws unsupported,
-// naming the field.
+// Further images do not follow a view that places what it resizes, nor samples of any size: throws
+// unsupported, naming the field.
 void check_fields(const DatasetInfo& info, const LoaderOptions& options);
 
 // What an Order is made from.

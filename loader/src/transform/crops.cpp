@@ -115,7 +115,7 @@ SampleSize patch_grid(const SampleSpec& stored, const TransformOptions& options)
   const std::uint64_t height = stored.height;
   const std::uint64_t width = stored.width;
   const std::uint64_t most = options.max_tokens;
-  // The most patches along one side whose scale, patches * patch / side, leaves room for those along the other.
+  // The most patches along one side whose scale, patches * patch / side, leaves room along the other.
   const auto along = [most](std::uint64_t side, std::uint64_t other) {
     std::uint64_t low = 0;
     std::uint64_t high = most;

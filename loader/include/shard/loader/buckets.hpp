@@ -1,5 +1,5 @@
-// Buckets: a few delivered sizes for samples of any size. Each sample belongs to the bucket that keeps most of
-// it, and each batch has samples of one bucket only (LoaderOptions::buckets).
+// Buckets: a few delivered sizes for samples of any size. Each sample belongs to the bucket that keeps most
+// of it, and each batch has samples of one bucket only (LoaderOptions::buckets).
 //
 // The idea is NovelAI's ("NovelAI improvements on Stable Diffusion", 2022, and their repository
 // novelai-aspect-ratio-bucketing); PixArt-alpha (Chen et al., ICLR 2024) trains with it too.

@@ -179,8 +179,8 @@ class Order {
   Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& options);
   // Batches of one bucket each (buckets.hpp). assignment: the bucket of each sample. global_batches: the
   // global batch size of each bucket. Order shuffle or sequential, each sample once per epoch, partition
-  // global; `tail` is applied to each bucket. It has 4 bytes per sample. `recipe`: a digest of what a bucket makes
-  // of its samples, which becomes part of digest().
+  // global; `tail` is applied to each bucket. It has 4 bytes per sample. `recipe`: a digest of what a bucket
+  // makes of its samples, which becomes part of digest().
   Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& options,
         std::span<const std::uint16_t> assignment, std::span<const std::uint64_t> global_batches,
         std::uint64_t recipe = 0);

@@ -91,9 +91,9 @@ struct TransformOptions {
   // Rows and columns; shortest and longest: the same number twice.
   std::uint32_t resize_height = 0;
   std::uint32_t resize_width = 0;
-  // Above 0: samples keep the sizes that `resize` makes (none or longest), and batches have the sides of their
-  // largest ones, rounded up to multiples of this number. A sample begins at row 0 and column 0; the rest has
-  // the value `fill`. Without a crop.
+  // Above 0: samples keep the sizes that `resize` makes (none or longest), and batches have the sides of
+  // their largest ones, rounded up to multiples of this number. A sample begins at row 0 and column 0; the
+  // rest has the value `fill`. Without a crop.
   std::uint32_t padded = 0;
   // Above 0: samples are delivered as square patches of this side, 1 to 256, and a batch is [tokens,
   // patch * patch * channels]: all patches of its first sample, row by row, then those of the next one. In a
@@ -104,8 +104,8 @@ struct TransformOptions {
   std::uint32_t max_tokens = 0;
   // Of all resizes of samples of any size, and of `resize`. Samples of one size: random_resized has bilinear.
   ResizeFilter filter = ResizeFilter::bilinear;
-  // The bytes around pixels, of letterbox, of a crop that is larger than its sample, and of padded: none (zeros), one, or
-  // one for each channel.
+  // The bytes around pixels, of letterbox, of a crop that is larger than its sample, and of padded: none
+  // (zeros), one, or one for each channel.
   std::vector<std::uint8_t> fill;
 
   CropKind crop = CropKind::none;
@@ -155,13 +155,13 @@ struct SampleCrop {
   bool operator==(const SampleCrop&) const = default;
 };
 
-// The crop of one sample in one epoch. Pure. `stored`: with the sample's own rows and columns. `draw`: the sample's index, or what BatchIndices::draws says.
-// `stored` and `options` must have passed check_transform().
+// The crop of one sample in one epoch. Pure. `stored`: with the sample's rows and columns. `draw`: its index,
+// or what BatchIndices::draws says. `stored` and `options` must have passed check_transform().
 SampleCrop draw_crop(const SampleSpec& stored, const TransformOptions& options, std::uint64_t seed,
                      std::uint64_t epoch, std::uint64_t draw);
 // TransformOptions::patch: rows and columns of patches of a sample: those of the largest scale at which
-// ceil(height * scale / patch) * ceil(width * scale / patch) is at most max_tokens, as NaFlex has it (SigLIP 2,
-// Tschannen et al., 2025), but exact instead of searched. Each is at least 1.
+// ceil(height * scale / patch) * ceil(width * scale / patch) is at most max_tokens, as NaFlex has it
+// (SigLIP 2, Tschannen et al., 2025), but exact instead of searched. Each is at least 1.
 SampleSize patch_grid(const SampleSpec& stored, const TransformOptions& options);
 // TransformOptions::padded: the rows and columns that a sample has in its batch. Once the batch's width is
 // known, place_padded() moves a flipped sample to column 0.

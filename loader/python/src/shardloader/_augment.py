@@ -109,8 +109,9 @@ class Augment:
         sl.Augment.rand_augment(2, 9)
         sl.Augment(ops=[sl.ops.posterize(4, p=0.5), sl.ops.affine(10, scale=(0.9, 1.1))])
 
-    center_crop, random_crop, random_resized_crop, scale, ratio, shortest, longest, squash, letterbox, cover,
-        padded, patch, max_tokens, filter, fill, flip, dtype, layout, mean, std: as for Loader; not given: what the Loader says. mean and std may be one number for all channels.
+    center_crop, random_crop, random_resized_crop, scale, ratio, shortest, longest, squash, letterbox,
+        cover, padded, patch, max_tokens, filter, fill, flip, dtype, layout, mean, std: as for Loader; not
+        given: what the Loader says. mean and std may be one number for all channels.
     color_jitter: brightness, contrast, saturation and hue, with probability color_jitter_p (default: 1).
         grayscale, equalize, auto_contrast, invert, vertical_flip: probabilities; vertical_flip=True is 0.5,
         as for flip. gaussian_blur: a kernel size, with gaussian_blur_sigma (default: 0.1 to 2) and

@@ -106,14 +106,14 @@ class Batch(tuple[Any, Any]):
 
     @property
     def sizes(self) -> Any:
-        """column("stored_sizes") of samples of any size: the rows and columns that each has in the data set, int64
-        [sample, 2]."""
+        """column("stored_sizes") of samples of any size: the rows and columns that each has in the data set,
+        int64 [sample, 2]."""
         return self.column("stored_sizes")
 
     @property
     def view_sizes(self) -> Any:
-        """column("view_sizes"), of padded views: the rows and columns of images that have pixels of the sample,
-        int64 [sample, 2]; the rest is fill."""
+        """column("view_sizes"), of padded views: the rows and columns of images that have pixels of the
+        sample, int64 [sample, 2]; the rest is fill."""
         return self.column("view_sizes")
 
     @property

@@ -144,16 +144,17 @@ class Loader:
         the middle. cover=(h, w): as small as covers it, and the middle of that, or random_crop=(h, w).
     padded: True, or what sides are multiples of: samples keep their shapes (with longest=N: are resized),
         lie at row 0 and column 0, and a batch has the size of its largest; Batch.view_sizes.
-    patch, max_tokens: patch=16, max_tokens=256: each sample is resized to whole patches of 16 x 16 pixels, as
-        many as fit into 256 with its aspect ratio (NaFlex), and Batch.images is [patches, 16 * 16 * channels]:
-        those of all samples, one after the other. column("patch_offsets"), int32 [sample + 1], says where
-        those of each begin (cu_seqlens of flash attention), column("patch_coords"), int32 [patches, 2], has
-        row and column, and column("patch_samples"), int32 [patches], the row of the batch.
+    patch, max_tokens: patch=16, max_tokens=256: each sample is resized to whole patches of 16 x 16 pixels,
+        as many as fit into 256 with its aspect ratio (NaFlex), and Batch.images is [patches, 16 * 16 *
+        channels]: those of all samples, one after the other. column("patch_offsets"), int32 [sample + 1],
+        says where those of each begin (cu_seqlens of flash attention), column("patch_coords"), int32
+        [patches, 2], has row and column, and column("patch_samples"), int32 [patches], the row of the
+        batch.
     buckets: [(h, w), ...], or buckets(area=, step=, max_aspect=): each sample belongs to the size that keeps
         most of it, and each batch has one of these sizes. bucket_crop: "center" or "random": what is kept.
         batch_pixels: as many samples a batch as have so many pixels, instead of batch_size for all buckets.
-    filter: "bilinear" (the default), "bicubic", "box" or "lanczos": Pillow's, bit for bit. Of samples of any size, and of
-        the five above. fill: a byte, or one for each channel, where a view has no pixels (0).
+    filter: "bilinear" (the default), "bicubic", "box" or "lanczos": Pillow's, bit for bit. Of samples of any
+        size, and of the five above. fill: a byte, or one for each channel, where a view has no pixels (0).
         Samples of any size (docs/sizes.md) need one of these or a crop; Batch.sizes says how large each is.
     flip: True (half of the samples), or a probability. Default: never.
     augment: an Augment: operations on the pixels, such as color jitter or RandAugment. Crop, flip, dtype,
@@ -194,8 +195,8 @@ class Loader:
     threads: for copies, decompression and the host's transforms.
         0: the number of CPUs, at most 8 (16 threads for requests to a server).
     verify: when samples are compared with their checksums: "never", "first_epoch" or "always".
-    memory: MemoryOptions(registered_bytes, pinned_bytes, resident_bytes, readahead_bytes, batch_bytes): bounds
-        of memory.
+    memory: MemoryOptions(registered_bytes, pinned_bytes, resident_bytes, readahead_bytes, batch_bytes):
+        bounds of memory.
     remote: RemoteOptions(cache, cache_bytes, transit, transit_bytes): what is kept on this machine of a data
         set on a server (docs/remote.md).
 
@@ -369,8 +370,8 @@ class Loader:
 
     def _describe(self) -> None:
         shape, delivered, self.layout = self._engine.core().delivered()
-        #: Shape of a delivered sample: (channels, rows, columns) or (rows, columns, channels). Rows and columns
-        #: are 0 if batches have sizes of their own (buckets, padded).
+        #: Shape of a delivered sample: (channels, rows, columns) or (rows, columns, channels). Rows and
+        #: columns are 0 if batches have sizes of their own (buckets, padded).
         self.shape: tuple[int, ...] = shape
         #: Dtype of delivered values: "uint8", "uint16", "float16", "bfloat16" or "float32".
         self.dtype: str = _LONG[delivered]
