@@ -38,7 +38,7 @@ void for_each_size(const TransformWork& work, const TransformOptions& view, cons
     visit(spec, (options.global_batch_of(bucket) + options.world_size - 1) / options.world_size);
   }
 }
-// The transforms without samples; with buckets that of the largest. Errors: plan_transform()'s, with the view.
+// The transforms without samples; with buckets of the largest. Errors: plan_transform()'s, with the view.
 std::vector<TransformWork> plan_views(const DatasetInfo& info, const LoaderOptions& options);
 // True if there is no transform: the delivered bytes are those that go to the device.
 bool delivers_stored(const DatasetInfo& info, const LoaderOptions& options);
