@@ -64,7 +64,9 @@ inline LoaderOptions free_options(const TransformOptions& view) {
   return options;
 }
 
+// Of all combinations every thirteenth, so that each view meets several codecs, layouts and transports.
 TEST_P(LoaderContract, ViewsSamplesOfAnySizeByTheirOwnSize) {
+  std::size_t combination = 0;
   for (const CodecSpec& codec :
        {CodecSpec{}, CodecSpec{CodecSpec::Kind::zstd}, CodecSpec{CodecSpec::Kind::packed}})
     for (const Layout layout : {Layout::nhwc, Layout::nchw}) {
@@ -76,6 +78,7 @@ TEST_P(LoaderContract, ViewsSamplesOfAnySizeByTheirOwnSize) {
       const Dataset data = Dataset::open(dir.path());
       for (const auto& [name, view] : views_of_any_size())
         for (const TransportKind kind : all_transports(dir.path())) {
+          if (combination++ % 13 != 0) continue;
           SCOPED_TRACE(name + ", " + to_string(codec) + ", " + std::string(to_string(kind)));
           LoaderOptions options = free_options(view);
           options.transport = kind;
