@@ -215,11 +215,12 @@ std::vector<DeliveredColumn> delivered_columns(const DatasetInfo& info, const Lo
     const auto labels =
         std::find_if(all.begin(), all.end(), [](const DeliveredColumn& c) { return c.name == "labels"; });
     if (labels != all.end()) {
+      const std::size_t source = labels->source;
       DeliveredColumn partner = *labels;
       partner.name = "labels_b";
       partner.what = What::partner;
       all.push_back(std::move(partner));
-      all.push_back({"share", What::share, DType::f32, {}, labels->source, batch * 4});
+      all.push_back({"share", What::share, DType::f32, {}, source, batch * 4});
     }
   }
   return all;
