@@ -421,6 +421,8 @@ class Coco(TestCase):
                 self.images,
                 self.out,
                 *SMALL,
+                "--jobs",
+                "2",  # each thread has memory of its own
                 "--coco",
                 self.file,
             ]

@@ -41,10 +41,20 @@ TransitArea::TransitArea(fs::path folder, bool shared)
   if (!fs::is_directory(folder_, error))
     throw Error(ErrorCode::io, fmt::format("cannot open the transit folder {}: {}", quoted(folder_),
                                            error ? error.message() : "it is not a folder"));
+  remove_abandoned();
+}
+
+// Again at the end: the locks of a process that was killed just before this one started may have been held a
+// moment longer.
+TransitArea::~TransitArea() { remove_abandoned(); }
+
+void TransitArea::remove_abandoned() const noexcept try {
+  std::error_code error;
   for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error))
     if (const std::string name = it->path().filename().native();
         name.starts_with('.') && name.ends_with(kSuffix))
       remove_unlocked(it->path());
+} catch (...) {  // no memory: the next process removes them
 }
 
 fs::path TransitArea::path_of(const std::string& name) const {

@@ -31,6 +31,8 @@ class TransitArea {
  public:
   // Makes the folder if it is missing.
   TransitArea(std::filesystem::path folder, bool shared);
+  ~TransitArea();
+  TransitArea(TransitArea&&) = delete;
 
   static constexpr std::string_view kSuffix = ".transit";
 
@@ -52,6 +54,8 @@ class TransitArea {
   void give_back(const std::string& name, File file) const noexcept;
 
  private:
+  // Removes the files that processes left which were killed.
+  void remove_abandoned() const noexcept;
   std::filesystem::path path_of(const std::string& name) const;
   std::optional<UniqueFd> get_shared(const std::filesystem::path& path, std::uint64_t size_bytes,
                                      const Fetch& fetch, const std::stop_token& stop) const;

@@ -1,6 +1,8 @@
 #include "remote/cache/transit_area.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -198,6 +200,20 @@ TEST_F(Transit, WhatKilledProcessesLeftIsRemoved) {
   const TransitArea area(path, false);
   EXPECT_EQ(files(), 2U) << "a link is not ours";
   EXPECT_TRUE(std::filesystem::exists(path / "notes.txt"));
+}
+
+// The lock of a killed process may outlive it for a moment.
+TEST_F(Transit, WhatWasStillLockedAtTheStartIsRemovedAtTheEnd) {
+  std::filesystem::create_directory(path);
+  std::ofstream(path / ".a.transit") << std::string(kSize, 'x');
+  UniqueFd other(::open((path / ".a.transit").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(other.get(), LOCK_SH), 0);
+  {
+    const TransitArea area(path, false);
+    EXPECT_EQ(files(), 1U);
+    other.reset();
+  }
+  EXPECT_EQ(files(), 0U);
 }
 
 TEST_F(Transit, WaitingEndsWhenItIsStopped) {
