@@ -4,6 +4,7 @@
 
 #include "loader_contract.hpp"
 #include "loader_free_contract.hpp"
+#include "loader_free_fields_contract.hpp"
 #include "loader_views_contract.hpp"
 #include "shard/loader/cuda_device.hpp"
 
@@ -64,6 +65,53 @@ TEST_F(CudaLoader, GivesTheBitsOfTheHostDeviceForSamplesOfAnySize) {
               << name << ", " << to_string(dtype) << ", " << to_string(codec);
         }
   }
+}
+
+TEST_F(CudaLoader, GivesTheBitsOfTheHostDeviceForFieldsOfAnySize) {
+  for (const CodecSpec& codec : codecs_of_fields()) {
+    TempDir dir;
+    FreeShape shape;
+    shape.codec = codec;
+    shape.fields = free_fields(codec.kind);
+    write_free_dataset(dir.path(), shape);
+    const auto data = Dataset::open(dir.path());
+    for (const auto& [name, view] : views_of_any_size()) {
+      LoaderOptions options = free_options(view);
+      deliver_free_fields(options);
+      options.transform.operations = {ops::Affine{{-90, 90}, {0.2, 0.2}}, ops::PaddedCrop{2}};
+      auto host = make_host_device(2);
+      auto cuda = make_cuda_device(0);
+      Loader on_host(data, host, options);
+      Loader on_cuda(data, cuda, options);
+      ASSERT_TRUE(all_fields(*cuda, on_cuda, 1) == all_fields(*host, on_host, 1))
+          << name << ", " << to_string(codec);
+    }
+  }
+}
+
+TEST_F(CudaLoader, GivesTheBitsOfTheHostDeviceForOtherDTypesAndManyChannelsOfAnySize) {
+  for (const DType stored : {DType::u8, DType::u16, DType::f16, DType::bf16, DType::f32})
+    for (const Layout layout : {Layout::nhwc, Layout::nchw})
+      for (const std::uint32_t channels : {1U, 3U, 4U, 7U}) {
+        TempDir dir;
+        FreeShape shape;
+        shape.spec = {stored, layout, channels, 0, 0};
+        write_free_dataset(dir.path(), shape);
+        const auto data = Dataset::open(dir.path());
+        for (const auto& [name, asked] : views_of_any_size())
+          for (const DType dtype : {stored, DType::f16, DType::f32}) {
+            TransformOptions view = asked;
+            view.fill.clear();
+            LoaderOptions options = free_options(view);
+            options.transform.dtype = dtype;
+            auto host = make_host_device(2);
+            auto cuda = make_cuda_device(0);
+            Loader on_host(data, host, options);
+            Loader on_cuda(data, cuda, options);
+            ASSERT_EQ(run_epoch(*cuda, on_cuda, 1), run_epoch(*host, on_host, 1))
+                << name << ", " << to_string(shape.spec.dtype) << " of " << channels << " channels";
+          }
+      }
 }
 
 TEST_F(CudaLoader, GivesAllMemoryBackOverManyOpenings) {

@@ -6,6 +6,7 @@
 #include "expect_error.hpp"
 #include "loader_contract.hpp"
 #include "loader_free_contract.hpp"
+#include "loader_free_fields_contract.hpp"
 #include "loader_views_contract.hpp"
 #include "step_device.hpp"
 

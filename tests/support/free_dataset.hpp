@@ -16,6 +16,7 @@ struct FreeShape {
   std::vector<std::uint64_t> shards{23, 17};
   SampleSpec spec{DType::u8, Layout::nhwc, 3, 0, 0};
   CodecSpec codec;
+  std::vector<FieldSpec> fields{};
 };
 
 // Rows and columns of sample `index`: thumbnails, long ones, and each seventh a large one.
@@ -26,8 +27,35 @@ inline SampleSize free_size(std::uint64_t index) {
   return {1 + i * 13 % 40, 1 + i * 29 % 50};
 }
 
-// Smooth, so that packing pays, but for each fifth sample, which is noise.
+inline Normalization plain_normalization(std::uint32_t channels) {
+  const std::size_t count = std::max(channels, 3U);
+  return {std::vector<float>(count, 0.0F), std::vector<float>(count, 1.0F)};
+}
+
+// The field of a sample: values of which some tens are different, floats between 0 and 1.
+inline std::vector<std::byte> free_field(const FieldSpec& field, std::uint64_t index) {
+  const SampleSize size = free_size(index);
+  const SampleSpec sized = field.spec.sized(size.height, size.width);
+  const std::vector<std::byte> raw = sample_bytes(index + 1000 * field.name.size(), sized.elements());
+  std::vector<std::byte> bytes(sized.size_bytes());
+  for (std::size_t i = 0; i < raw.size(); ++i) {
+    const auto value = static_cast<std::uint32_t>((i / 7 + std::to_integer<std::size_t>(raw[i]) % 8) % 64);
+    const float number = static_cast<float>(value) / 64;
+    const auto u16 = static_cast<std::uint16_t>(value * 1000);
+    const std::uint16_t f16 = f32_to_f16(number);
+    if (sized.dtype == DType::u8) bytes[i] = static_cast<std::byte>(value);
+    if (sized.dtype == DType::u16) std::memcpy(&bytes[2 * i], &u16, 2);
+    if (sized.dtype == DType::f16) std::memcpy(&bytes[2 * i], &f16, 2);
+    const std::uint16_t bf16 = f32_to_bf16(number);
+    if (sized.dtype == DType::bf16) std::memcpy(&bytes[2 * i], &bf16, 2);
+    if (sized.dtype == DType::f32) std::memcpy(&bytes[4 * i], &number, 4);
+  }
+  return bytes;
+}
+
+// Smooth, so that packing pays, but for each fifth sample, which is noise. Not u8: like a field.
 inline std::vector<std::byte> free_sample(const SampleSpec& spec, std::uint64_t index) {
+  if (spec.dtype != DType::u8) return free_field({"images", FieldRole::image, spec, {}, {}}, index);
   const SampleSize size = free_size(index);
   const SampleSpec sized = spec.sized(size.height, size.width);
   std::vector<std::byte> bytes = sample_bytes(index, sized.size_bytes());
@@ -42,8 +70,10 @@ inline void write_free_dataset(const std::filesystem::path& folder, const FreeSh
   DatasetInfo info;
   info.spec = shape.spec;
   info.normalization = kNormalization;
-  if (shape.spec.channels != 3) info.normalization = {};
+  if (shape.spec.channels != 3 || shape.spec.dtype != DType::u8)
+    info.normalization = plain_normalization(shape.spec.channels);
   info.codec = shape.codec;
+  info.fields = shape.fields;
   info.fingerprint = info.source_digest = "0123456789abcdef";
   const ShardWriterOptions options{info};
   std::uint64_t index = 0;
@@ -56,7 +86,12 @@ inline void write_free_dataset(const std::filesystem::path& folder, const FreeSh
       std::memcpy(row.data(), &label, 8);
       const SampleSize size = free_size(index);
       const std::vector<std::byte> bytes = free_sample(shape.spec, index);
-      writer.put(i, "k" + std::to_string(index), row, SampleValues(bytes, size.height, size.width));
+      std::vector<std::vector<std::byte>> fields;
+      for (const FieldSpec& field : shape.fields) fields.push_back(free_field(field, index));
+      std::vector<SampleValues> values;
+      for (const auto& field : fields) values.emplace_back(field, size.height, size.width);
+      const std::vector<std::span<const std::byte>> rows{row};
+      writer.put(i, "k" + std::to_string(index), rows, SampleValues(bytes, size.height, size.width), values);
     }
     info.shards.push_back(writer.publish());
   }

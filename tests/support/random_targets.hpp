@@ -18,6 +18,7 @@ struct RandomTargets {
   std::vector<std::vector<std::byte>> samples;
   std::vector<const std::byte*> sources;
   std::vector<SampleCrop> crops;
+  std::vector<SampleSize> sizes;  // of samples of any size
   std::vector<Instruction> steps;
   std::vector<std::uint32_t> begins{0};
   std::vector<MixPair> pairs;
@@ -27,6 +28,7 @@ struct RandomTargets {
     TargetWork result = plan;
     result.sources = sources;
     result.crops = crops;
+    result.sizes = sizes;
     result.steps = steps;
     result.begins = begins;
     result.pairs = pairs;
@@ -68,7 +70,8 @@ inline void append_random_steps(Random& random, const SampleSpec& pixels, std::v
   append_geometric(program, steps);
 }
 
-inline RandomTargets random_targets(Random& random, std::uint32_t largest) {
+// `any_size`: nearest, of samples that have sizes of their own and are placed in the view.
+inline RandomTargets random_targets(Random& random, std::uint32_t largest, bool any_size = false) {
   constexpr DType kDTypes[] = {DType::u8, DType::u16, DType::f16, DType::bf16, DType::f32};
   RandomTargets result;
   SampleSpec& stored = result.stored;
@@ -79,7 +82,7 @@ inline RandomTargets random_targets(Random& random, std::uint32_t largest) {
   stored.width = random.between(16, largest);
   TargetWork& plan = result.plan;
   plan.stored = stored;
-  plan.bilinear = random.coin();
+  plan.bilinear = !any_size && random.coin();
   plan.layout = plan.bilinear ? stored.layout : random.coin() ? Layout::nchw : Layout::nhwc;
   plan.height = plan.bilinear ? stored.height : random.between(16, largest);
   plan.width = plan.bilinear ? stored.width : random.between(16, largest);
@@ -87,16 +90,32 @@ inline RandomTargets random_targets(Random& random, std::uint32_t largest) {
   const SampleSpec pixels{DType::u8, Layout::nhwc, 3, plan.height, plan.width};
   const std::uint32_t rows = 2 * random.between(1, 3);
   for (std::uint32_t row = 0; row < rows; ++row) {
+    if (any_size) {
+      stored.height = random.between(1, largest);
+      stored.width = random.between(1, largest);
+      result.sizes.push_back({stored.height, stored.width});
+    }
     result.samples.push_back(random_values(random, stored));
     const std::uint32_t width = random.between(1, stored.width);
     const std::uint32_t height = random.between(1, stored.height);
     if (!plan.bilinear)
       result.crops.push_back({random.between(0, stored.width - width),
                               random.between(0, stored.height - height), width, height, random.coin()});
+    if (any_size) {
+      SampleCrop& crop = result.crops.back();
+      const auto offset = [&](std::uint32_t side) {
+        return static_cast<std::int32_t>(random.between(0, 2 * side)) - static_cast<std::int32_t>(side);
+      };
+      crop.resized_height = random.between(1, 2 * plan.height);
+      crop.resized_width = random.between(1, 2 * plan.width);
+      crop.row = offset(plan.height);
+      crop.column = offset(plan.width);
+    }
     append_random_steps(random, pixels, result.steps);
     result.begins.push_back(static_cast<std::uint32_t>(result.steps.size()));
   }
   for (const auto& sample : result.samples) result.sources.push_back(sample.data());
+  if (any_size) plan.stored.height = plan.stored.width = 0;
   if (!plan.bilinear && random.coin())
     for (std::uint32_t pair = 0; pair < rows / 2; ++pair) {
       const std::uint32_t left = random.between(0, plan.width);

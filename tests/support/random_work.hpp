@@ -45,10 +45,19 @@ struct RandomWork {
   std::vector<SampleCrop> crops;
   bool normalize = false;
   std::vector<std::uint64_t> frame_bytes;  // of codec packed; else empty
+  std::vector<SampleSize> sizes{};         // of samples of any size, which are resized exactly
+  ResizeFilter filter = ResizeFilter::bilinear;
+  std::uint8_t fill = 0;
 
   // To `target`, of delivered.size_bytes() * samples.size().
   TransformWork work(std::byte* target) const {
-    return {stored, delivered, normalization, normalize, sources, crops, target, frame_bytes};
+    TransformWork result{stored, delivered, normalization, normalize, sources, crops, target, frame_bytes};
+    result.sizes = sizes;
+    result.exact = !sizes.empty();
+    result.filter = filter;
+    result.fill.fill(fill);
+    result.fill_value = fill;
+    return result;
   }
   std::size_t target_bytes() const { return delivered.size_bytes() * samples.size(); }
   std::string describe() const {

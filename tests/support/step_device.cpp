@@ -118,7 +118,11 @@ void StepStream::transform(const TransformWork& work) {
   if (!work.frame_bytes.empty())
     device_.note_access(*this, reinterpret_cast<std::byte*>(work.broken),
                         work.sources.size() * sizeof(std::uint32_t), true);
-  if (work.patch == 0) {
+  if (work.only_decodes()) {
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < work.sources.size(); ++i) bytes += unpacked_room(stored_spec(work, i));
+    device_.note_access(*this, work.target, bytes, true);
+  } else if (work.patch == 0) {
     device_.note_access(*this, work.target, work.delivered.size_bytes() * work.sources.size(), true);
   } else {
     for (std::size_t i = 0; i < work.sources.size(); ++i) {
@@ -159,8 +163,8 @@ void StepStream::follow(const TargetWork& work) {
   std::lock_guard lock(device_.mutex_);
   merge(clock_, device_.host_);
   ++clock_[id_];
-  for (const std::byte* const source : work.sources)
-    device_.note_access(*this, source, work.stored.size_bytes(), false);
+  for (std::size_t i = 0; i < work.sources.size(); ++i)
+    device_.note_access(*this, work.sources[i], targets::stored_spec(work, i).size_bytes(), false);
   device_.note_access(*this, work.target, work.row_bytes() * work.sources.size(), true);
   if (work.bilinear) device_.note_access(*this, work.scratch, work.row_bytes() * work.sources.size(), true);
   const auto owned = targets::owned_copy(work);

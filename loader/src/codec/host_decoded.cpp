@@ -14,10 +14,8 @@ class HostDecodedForm final : public StoredForm {
 
 }  // namespace
 
-std::unique_ptr<const StoredForm> make_host_decoded_form(const SampleSpec& recorded,
-                                                         std::optional<std::size_t> field,
-                                                         const LargestSample& largest) {
-  return std::make_unique<HostDecodedForm>(recorded, field, largest);
+std::unique_ptr<const StoredForm> make_host_decoded_form(const StoredField& of) {
+  return std::make_unique<HostDecodedForm>(of);
 }
 
 }  // namespace shard

@@ -73,10 +73,8 @@ class PackedForm final : public StoredForm {
 
 }  // namespace
 
-std::unique_ptr<const StoredForm> make_packed_form(const SampleSpec& recorded,
-                                                   std::optional<std::size_t> field,
-                                                   const LargestSample& largest) {
-  return std::make_unique<PackedForm>(recorded, field, largest);
+std::unique_ptr<const StoredForm> make_packed_form(const StoredField& of) {
+  return std::make_unique<PackedForm>(of);
 }
 
 }  // namespace shard

@@ -3,9 +3,8 @@
 
 namespace shard {
 
-std::unique_ptr<const StoredForm> make_raw_form(const SampleSpec& recorded, std::optional<std::size_t> field,
-                                                const LargestSample& largest) {
-  return std::make_unique<StoredForm>(recorded, field, largest);
+std::unique_ptr<const StoredForm> make_raw_form(const StoredField& of) {
+  return std::make_unique<StoredForm>(of);
 }
 
 }  // namespace shard

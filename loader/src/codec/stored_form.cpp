@@ -33,27 +33,33 @@ StoredSample StoredForm::locate(const Dataset& dataset, const Dataset::Location&
 }
 
 SampleSize StoredForm::size_of(const Dataset& dataset, const Dataset::Location& at) const {
-  if (!is_free()) return {recorded_.height, recorded_.width};
+  if (!is_free()) return {recorded().height, recorded().width};
   const SampleSpec spec = images(dataset.shard(at.shard)).spec_of(at.sample);
   return {spec.height, spec.width};
 }
 
-std::uint64_t StoredForm::bounded(std::uint64_t wanted, std::uint64_t most,
-                                  const LoaderOptions& options) const noexcept {
+std::uint64_t StoredForm::share_of(std::uint64_t image_bytes) const noexcept {
+  if (!of_.field) return image_bytes;
+  const std::uint64_t own = std::uint64_t{recorded().channels} * size_bytes(recorded().dtype);
+  const std::uint64_t of = of_.image_pixel_bytes;
+  return image_bytes / of * own + image_bytes % of * own / of;
+}
+
+std::uint64_t StoredForm::bounded(std::uint64_t most, const LoaderOptions& options) const noexcept {
   const std::uint64_t all = most * options.most_rows();
   const std::uint64_t least = most * (options.mix.enabled() ? 2 : 1);
-  return std::min(std::max(wanted, least), std::max(all, least));
+  return std::min(std::max(share_of(options.memory.batch_bytes), least), std::max(all, least));
 }
 
 std::uint64_t StoredForm::room_bytes(const LoaderOptions& options) const noexcept {
   if (!is_free()) return most_bytes_to_device() * options.most_rows();
-  return bounded(options.memory.batch_bytes, most_bytes_to_device(), options);
+  return bounded(most_bytes_to_device(), options);
 }
 
 std::uint64_t StoredForm::decoded_room_bytes(const LoaderOptions& options) const noexcept {
   if (!is_free()) return most_decoded() * options.most_rows();
   constexpr std::uint64_t kAlign = TransformWork::kUnpackedAlign;
-  return bounded(options.memory.batch_bytes, round_up(most_decoded(), kAlign), options);
+  return bounded(round_up(most_decoded(), kAlign), options);
 }
 
 std::uint64_t StoredForm::late_group_bytes(const LoaderOptions& options) const noexcept {
@@ -61,7 +67,7 @@ std::uint64_t StoredForm::late_group_bytes(const LoaderOptions& options) const n
   constexpr std::uint64_t kUsual = std::uint64_t{32} << 20U;
   constexpr std::uint64_t kAlign = 256;
   const std::uint64_t least = most_bytes_to_device() * (options.mix.enabled() ? 2 : 1);
-  return round_up(std::max(least, std::min(kUsual, options.memory.pinned_bytes / 8)), kAlign);
+  return round_up(std::max(least, share_of(std::min(kUsual, options.memory.pinned_bytes / 8))), kAlign);
 }
 
 std::uint64_t StoredForm::checksum(const ShardReader&, std::uint64_t,
@@ -70,17 +76,18 @@ std::uint64_t StoredForm::checksum(const ShardReader&, std::uint64_t,
 }
 
 std::string StoredForm::name_of(const ShardReader& shard, std::uint64_t sample) const {
-  return name_of_sample(shard, sample, field_);
+  return name_of_sample(shard, sample, of_.field);
 }
 
 std::unique_ptr<const StoredForm> make_stored_form(const DatasetInfo& info,
                                                    std::optional<std::size_t> field) {
-  const SampleSpec& spec = field ? info.fields[*field].spec : info.spec;
+  StoredField of{field ? info.fields[*field].spec : info.spec, field, info.largest(field)};
+  if (field && info.spec.is_free())
+    of.image_pixel_bytes = std::uint64_t{info.spec.channels} * size_bytes(info.spec.dtype);
   const CodecSpec& codec = field ? info.fields[*field].codec : info.codec;
-  const LargestSample largest = info.largest(field);
-  if (info.mixed_codecs) return make_host_decoded_form(spec, field, largest);
+  if (info.mixed_codecs) return make_host_decoded_form(of);
   for (const FormRow& row : kForms)
-    if (row.codec == codec.kind) return row.make(spec, field, largest);
+    if (row.codec == codec.kind) return row.make(of);
   throw Error(ErrorCode::unsupported,
               fmt::format("this loader cannot read samples of codec {}", to_string(codec)));
 }

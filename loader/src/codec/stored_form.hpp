@@ -39,34 +39,44 @@ struct StoredSample {
   const std::byte* mapped = nullptr;
 };
 
+// Which image field of a data set.
+struct StoredField {
+  SampleSpec recorded{};
+  // A position in DatasetInfo::fields. Empty: `images`.
+  std::optional<std::size_t> field{};
+  // DatasetInfo::largest(), of samples of any size.
+  LargestSample largest{};
+  // Bytes of a pixel of the images, decoded.
+  std::uint64_t image_pixel_bytes = 1;
+};
+
 // Immutable and thread safe. The default implementations are for codec none.
 class StoredForm {
  public:
-  // `field`: a position in DatasetInfo::fields. Empty: `images`.
-  // `largest`: DatasetInfo::largest(), of samples of any size.
-  explicit StoredForm(const SampleSpec& recorded, std::optional<std::size_t> field = {},
-                      const LargestSample& largest = {})
-      : recorded_(recorded), largest_(largest), field_(field) {}
+  explicit StoredForm(const StoredField& of) : of_(of) {}
   StoredForm(const StoredForm&) = delete;
   StoredForm& operator=(const StoredForm&) = delete;
   virtual ~StoredForm() = default;
 
+  // What the data set says of samples.
+  const SampleSpec& recorded() const noexcept { return of_.recorded; }
   // The most bytes of a sample that go to the device.
   virtual std::uint64_t most_bytes_to_device() const noexcept { return most_decoded_bytes(); }
   // Every sample has most_bytes_to_device().
   virtual bool fixed_size() const noexcept { return !is_free(); }
   // Samples are of any size.
-  bool is_free() const noexcept { return recorded_.is_free(); }
+  bool is_free() const noexcept { return recorded().is_free(); }
   // The most bytes that the transform reads of a sample.
   std::uint64_t most_decoded() const noexcept {
     return is_free()
-               ? largest_.sample_bytes / size_bytes(recorded_.dtype) * size_bytes(transform_input().dtype)
+               ? largest().sample_bytes / size_bytes(recorded().dtype) * size_bytes(transform_input().dtype)
                : transform_input().size_bytes();
   }
   // Rows and columns of a sample. Errors: those of Dataset::shard(); corrupt.
   SampleSize size_of(const Dataset& dataset, const Dataset::Location& at) const;
   // Room for the samples of a batch that go to the device, in one block. Samples of any size: what
-  // MemoryOptions::batch_bytes allows, and at least one sample (two: samples are mixed).
+  // MemoryOptions::batch_bytes allows, and at least one sample (two: samples are mixed). Of a further field,
+  // whose samples have the sizes of their images, the same share by its bytes per pixel.
   std::uint64_t room_bytes(const LoaderOptions& options) const noexcept;
   // The same for samples that are decoded on the device.
   std::uint64_t decoded_room_bytes(const LoaderOptions& options) const noexcept;
@@ -78,7 +88,7 @@ class StoredForm {
   virtual StoredSample locate(const Dataset& dataset, const Dataset::Location& at) const;
 
   // What a shard has of this field.
-  const StoredImages& images(const ShardReader& shard) const { return shard.images(field_); }
+  const StoredImages& images(const ShardReader& shard) const { return shard.images(of_.field); }
   // Path, number and key of a sample, and the name of a further field, for messages.
   std::string name_of(const ShardReader& shard, std::uint64_t sample) const;
 
@@ -91,7 +101,7 @@ class StoredForm {
   // True if the device decodes samples. It then reports which are not valid (verdict.hpp).
   virtual bool decoded_by_device() const noexcept { return false; }
   // The dtype, layout and shape of a sample that the transform reads.
-  virtual SampleSpec transform_input() const { return recorded_; }
+  virtual SampleSpec transform_input() const { return recorded(); }
   // True if a view's transform unpacks samples into device memory first: decoded_room_bytes().
   virtual bool needs_scratch(const TransformOptions&, const DeviceInfo&) const noexcept { return false; }
   // Sets what the transform needs besides addresses. `sizes`: the bytes of each sample of the batch.
@@ -100,19 +110,18 @@ class StoredForm {
                         std::byte* /*scratch*/) const {}
 
  protected:
-  const SampleSpec& recorded() const noexcept { return recorded_; }
-  const LargestSample& largest() const noexcept { return largest_; }
+  const LargestSample& largest() const noexcept { return of_.largest; }
   std::uint64_t most_decoded_bytes() const noexcept {
-    return is_free() ? largest_.sample_bytes : recorded_.size_bytes();
+    return is_free() ? largest().sample_bytes : recorded().size_bytes();
   }
 
  private:
-  std::uint64_t bounded(std::uint64_t wanted, std::uint64_t most,
-                        const LoaderOptions& options) const noexcept;
+  // `image_bytes` of images have room for as many pixels as the result has of this field.
+  std::uint64_t share_of(std::uint64_t image_bytes) const noexcept;
+  // MemoryOptions::batch_bytes, between one sample and all.
+  std::uint64_t bounded(std::uint64_t most, const LoaderOptions& options) const noexcept;
 
-  SampleSpec recorded_;
-  LargestSample largest_;
-  std::optional<std::size_t> field_;
+  StoredField of_;
 };
 
 // Of the images, and of each further field that is delivered.
@@ -122,9 +131,7 @@ using StoredForms = std::vector<std::shared_ptr<const StoredForm>>;
 std::unique_ptr<const StoredForm> make_stored_form(const DatasetInfo& info,
                                                    std::optional<std::size_t> field = {});
 
-using MakeStoredForm = std::unique_ptr<const StoredForm>(const SampleSpec& recorded,
-                                                         std::optional<std::size_t> field,
-                                                         const LargestSample& largest);
+using MakeStoredForm = std::unique_ptr<const StoredForm>(const StoredField& of);
 MakeStoredForm make_raw_form, make_packed_form, make_host_decoded_form;
 
 }  // namespace shard

@@ -30,9 +30,9 @@ ComputeQueue::ComputeQueue(const LoaderSetup& setup, const ComputeMemory& memory
       columns_(setup.dataset, setup.options) {
   Device& device = *setup.device;
   for (LateGroup& group : late_groups_) {
-    if (late.group_bytes == 0) continue;
-    group.host = device.allocate_pinned(late.group_bytes);
-    group.device = device.allocate_device(late.group_bytes);
+    if (late.group_bytes.empty()) continue;
+    group.host = device.allocate_pinned(late.group_size_bytes());
+    group.device = device.allocate_device(late.group_size_bytes());
   }
   const auto allocate = [&](std::uint64_t bytes) {
     return bytes > 0 ? device.allocate_device(bytes) : nullptr;
@@ -53,14 +53,13 @@ void ComputeQueue::add(Slot& slot, const PlacedBatch& batch, std::span<const std
   lane.stream->may_leave_out(slot.unwanted);
   std::span<const std::byte* const> sources = in_place.empty() ? batch.sources : in_place;
   if (!in_place.empty() && batch.late < batch.shapes.size()) sources = with_late(batch, in_place);
-  const std::size_t parts = setup_.forms.size();
+  lane.fields->set_shapes(slot, views);
   try {
     if (!setup_.identity)
-      queue_transforms(slot, batch, samples_of(batch, sources, parts, 0), lane);
+      queue_transforms(slot, batch, sources, views, lane);
     else if (setup_.options.transport == TransportKind::resident)
       queue_gather(slot, batch, lane);
-    for (std::size_t field = 0; field < setup_.fields.size(); ++field)
-      lane.fields->queue(*lane.stream, slot, field, samples_of(batch, sources, parts, field + 1), views);
+    queue_fields(slot, batch, sources, views, false, 0, slot.locations.size(), lane);
   } catch (...) {  // what was queued for it still reads and writes the slot, whose next batch waits for that
     slot.ready_event = lane.stream->record();
     throw;
@@ -71,9 +70,13 @@ void ComputeQueue::add(Slot& slot, const PlacedBatch& batch, std::span<const std
 // The transport knows nothing of late rows, which have no source yet.
 std::span<const std::byte* const> ComputeQueue::with_late(const PlacedBatch& batch,
                                                           std::span<const std::byte* const> in_place) {
-  sources_.assign(in_place.begin(), in_place.end());
-  const auto late = sources_.begin() + static_cast<std::ptrdiff_t>(batch.late);
-  sources_.insert(late, batch.shapes.size() - batch.late, nullptr);
+  sources_.clear();
+  for (const auto& form : setup_.forms) {
+    const std::size_t there = form->is_free() ? batch.late : batch.shapes.size();
+    sources_.insert(sources_.end(), in_place.begin(), in_place.begin() + static_cast<std::ptrdiff_t>(there));
+    sources_.insert(sources_.end(), batch.shapes.size() - there, nullptr);
+    in_place = in_place.subspan(there);
+  }
   return sources_;
 }
 
@@ -93,10 +96,27 @@ void ComputeQueue::write_columns(Slot& slot, std::span<const DrawnSteps> views) 
 
 // Rows for whose samples there was no room wait for the others.
 void ComputeQueue::queue_transforms(const Slot& slot, const PlacedBatch& batch,
-                                    const FieldMaker::Samples& images, Lane& lane) {
-  const std::size_t rows = images.sources.size();
-  queue_rows(slot, batch, images, 0, std::min(batch.late, rows), lane);
-  for (std::size_t first = batch.late; first < rows;) first = queue_late(slot, batch, first, lane);
+                                    std::span<const std::byte* const> sources,
+                                    std::span<const DrawnSteps> views, Lane& lane) {
+  const std::size_t rows = slot.locations.size();
+  const std::size_t there = std::min(batch.late, rows);
+  queue_rows(slot, batch, samples_of(batch, sources, setup_.forms.size(), 0), 0, there, lane);
+  queue_fields(slot, batch, sources, views, true, 0, there, lane);
+  for (std::size_t first = there; first < rows;) first = queue_late(slot, batch, first, views, lane);
+}
+
+void ComputeQueue::queue_fields(const Slot& slot, const PlacedBatch& batch,
+                                std::span<const std::byte* const> sources, std::span<const DrawnSteps> views,
+                                bool free, std::size_t first, std::size_t rows, Lane& lane) {
+  for (std::size_t field = 0; field < setup_.fields.size() && rows > 0; ++field) {
+    if (setup_.forms[field + 1]->is_free() != free) continue;
+    const FieldMaker::Samples all = samples_of(batch, sources, setup_.forms.size(), field + 1);
+    std::span<const SampleSize> shapes;
+    if (free) shapes = std::span(batch.shapes).subspan(first, rows);
+    lane.fields->queue(*lane.stream, slot, field,
+                       {all.sources.subspan(first, rows), all.sizes.subspan(first, rows)}, views, first,
+                       shapes);
+  }
 }
 
 void ComputeQueue::queue_rows(const Slot& slot, const PlacedBatch& batch, const FieldMaker::Samples& images,
@@ -131,44 +151,64 @@ void ComputeQueue::queue_rows(const Slot& slot, const PlacedBatch& batch, const 
   }
 }
 
+// The row after those from `first` on that one group holds.
+std::size_t ComputeQueue::group_end(const PlacedBatch& batch, std::size_t first) const {
+  const std::size_t step = setup_.options.mix.enabled() ? 2 : 1;
+  const std::size_t rows = batch.shapes.size();
+  std::vector<std::uint64_t> used(setup_.forms.size());
+  std::uint64_t decoded = 0;
+  for (std::size_t end = first; end < rows; end += step) {
+    bool fits = true;
+    for (std::size_t part = 0; part < used.size(); ++part) {
+      if (late_.group_bytes[part] == 0) continue;
+      for (std::size_t row = end; row < end + step; ++row) used[part] += batch.sizes[part * rows + row];
+      fits = fits && used[part] <= late_.group_bytes[part];
+    }
+    for (std::size_t row = end; row < end + step; ++row)
+      decoded += unpacked_room(
+          setup_.form->transform_input().sized(batch.shapes[row].height, batch.shapes[row].width));
+    if (end > first && !(fits && decoded <= late_.decoded_bytes)) return end;
+  }
+  return rows;
+}
+
 // Stages as many rows from `first` on as one group holds, and queues what makes them. Returns the row after
 // them. Errors name shard and sample.
 std::size_t ComputeQueue::queue_late(const Slot& slot, const PlacedBatch& batch, std::size_t first,
-                                     Lane& lane) {
+                                     std::span<const DrawnSteps> views, Lane& lane) {
   LateGroup& group = late_groups_[late_group_];
   late_group_ = (late_group_ + 1) % late_groups_.size();
-  const std::size_t step = setup_.options.mix.enabled() ? 2 : 1;
+  const std::size_t end = group_end(batch, first);
+  const std::size_t rows = batch.shapes.size();
   late_items_.clear();
-  std::uint64_t used = 0;
-  std::uint64_t decoded = 0;
-  std::size_t end = first;
-  for (; end < batch.shapes.size(); end += step) {
-    std::uint64_t bytes = 0;
-    for (std::size_t row = end; row < end + step; ++row) {
-      bytes += batch.sizes[row];
-      const SampleSize& shape = batch.shapes[row];
-      decoded += unpacked_room(setup_.form->transform_input().sized(shape.height, shape.width));
+  late_sources_.assign(batch.sizes.size(), nullptr);
+  late_copies_.clear();
+  std::uint64_t begin = 0;
+  for (std::uint32_t part = 0; part < setup_.forms.size(); ++part) {
+    if (late_.group_bytes[part] == 0) continue;
+    std::uint64_t used = begin;
+    for (std::size_t row = first; row < end; ++row) {
+      const std::uint64_t size = batch.sizes[part * rows + row];
+      std::byte* const target = group.device->data() + used;
+      late_items_.push_back(
+          {slot.indices.samples[row], part, slot.locations[row], target, size, used, true, nullptr});
+      late_sources_[part * rows + row] = target;
+      used += size;
     }
-    if (end > first && (used + bytes > late_.group_bytes || decoded > late_.decoded_bytes)) break;
-    for (std::size_t row = end; row < end + step; ++row) {
-      late_items_.push_back({slot.indices.samples[row], 0, slot.locations[row], group.device->data() + used,
-                             batch.sizes[row], used, true, nullptr});
-      used += batch.sizes[row];
-    }
+    late_copies_.push_back({group.device->data() + begin, group.host->data() + begin, used - begin});
+    begin += late_.group_bytes[part];
   }
   group.made.wait();  // the device has read what was in it
   run_rows(pool_, late_items_.size(), [&](std::size_t i) {
     const FetchItem& item = late_items_[i];
-    stage_row(setup_.dataset, *setup_.form, item, group.host->data() + item.offset, slot.verify);
+    stage_row(setup_.dataset, *setup_.forms[item.part], item, group.host->data() + item.offset, slot.verify);
   });
-  const CopyItem copy{group.device->data(), group.host->data(), used};
-  lane.stream->copy({&copy, 1});
+  lane.stream->copy(late_copies_);
   group.made = lane.stream->record();  // if what follows fails, the copy still reads it
-  late_sources_.assign(batch.sizes.size(), nullptr);
-  for (std::size_t i = 0; i < late_items_.size(); ++i) late_sources_[first + i] = late_items_[i].target;
-  queue_rows(slot, batch, {late_sources_, batch.sizes}, first, late_items_.size(), lane);
+  queue_rows(slot, batch, samples_of(batch, late_sources_, setup_.forms.size(), 0), first, end - first, lane);
+  queue_fields(slot, batch, late_sources_, views, true, first, end - first, lane);
   group.made = lane.stream->record();
-  return first + late_items_.size();
+  return end;
 }
 
 // Resident samples that are delivered as they are.

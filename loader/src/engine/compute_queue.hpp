@@ -42,14 +42,21 @@ class ComputeQueue {
   };
 
   void write_columns(Slot& slot, std::span<const DrawnSteps> views);
-  void queue_transforms(const Slot& slot, const PlacedBatch& batch, const FieldMaker::Samples& images,
-                        Lane& lane);
-  // Rows [first, first + rows) of the batch.
+  // What of a batch has samples of any size may be late. `sources`: as in Transport::sources().
+  void queue_transforms(const Slot& slot, const PlacedBatch& batch, std::span<const std::byte* const> sources,
+                        std::span<const DrawnSteps> views, Lane& lane);
+  // Of each field whose samples are of any size (`free`), or of the others: rows [first, first + rows).
+  void queue_fields(const Slot& slot, const PlacedBatch& batch, std::span<const std::byte* const> sources,
+                    std::span<const DrawnSteps> views, bool free, std::size_t first, std::size_t rows,
+                    Lane& lane);
+  // Rows [first, first + rows) of the images.
   void queue_rows(const Slot& slot, const PlacedBatch& batch, const FieldMaker::Samples& images,
                   std::size_t first, std::size_t rows, Lane& lane);
   std::span<const std::byte* const> with_late(const PlacedBatch& batch,
                                               std::span<const std::byte* const> in_place);
-  std::size_t queue_late(const Slot& slot, const PlacedBatch& batch, std::size_t first, Lane& lane);
+  std::size_t group_end(const PlacedBatch& batch, std::size_t first) const;
+  std::size_t queue_late(const Slot& slot, const PlacedBatch& batch, std::size_t first,
+                         std::span<const DrawnSteps> views, Lane& lane);
   void queue_gather(const Slot& slot, const PlacedBatch& batch, Lane& lane);
 
   const LoaderSetup& setup_;
@@ -65,6 +72,7 @@ class ComputeQueue {
   std::size_t late_group_ = 0;                  // the next one
   std::vector<FetchItem> late_items_;           // scratch
   std::vector<const std::byte*> late_sources_;  // scratch
+  std::vector<CopyItem> late_copies_;           // scratch
   std::vector<Lane> lanes_;                     // batches take turns
   std::size_t lane_ = 0;                        // of the last batch
 

@@ -25,18 +25,31 @@ class FieldMaker {
   // Allocates FieldMemory. Errors: resource.
   explicit FieldMaker(const LoaderSetup& setup);
 
-  // One field of a batch: its stored samples, and the bytes of each.
+  // Rows of one field of a batch: its stored samples, and the bytes of each.
   struct Samples {
     std::span<const std::byte* const> sources;
     std::span<const std::uint64_t> sizes;
   };
-  // Queues field `number` of a batch, for all views.
-  void queue(Stream& stream, Slot& slot, std::size_t number, const Samples& samples,
-             std::span<const DrawnSteps> views);
+  // Queues rows of field `number` of a batch, from row `first` on, for all views. `shapes`: of samples of any
+  // size, the rows and columns of each of these rows.
+  void queue(Stream& stream, const Slot& slot, std::size_t number, const Samples& samples,
+             std::span<const DrawnSteps> views, std::size_t first, std::span<const SampleSize> shapes);
+  // Sets the shapes of all fields in this batch.
+  void set_shapes(Slot& slot, std::span<const DrawnSteps> views) const;
 
  private:
-  void queue_view(Stream& stream, const FieldView& view, std::span<const std::byte* const> sources,
-                  const DrawnSteps& drawn, std::span<const MixPair> pairs, std::byte* target);
+  // Rows from `first` on, whose samples are not frames (any more).
+  struct Rows {
+    std::span<const std::byte* const> sources;
+    std::size_t first = 0;
+    std::span<const SampleSize> shapes;
+  };
+  void queue_rows(Stream& stream, const Slot& slot, std::size_t number, const Rows& rows,
+                  std::span<const DrawnSteps> views);
+  void queue_view(Stream& stream, const FieldView& view, const Rows& rows, const DrawnSteps& drawn,
+                  std::span<const MixPair> pairs, std::byte* target);
+  std::size_t decode_some(Stream& stream, const StoredForm& form, const Samples& samples,
+                          std::span<const SampleSize> shapes, std::size_t step, std::uint32_t* broken);
 
   const LoaderSetup& setup_;
   FieldMemory memory_;

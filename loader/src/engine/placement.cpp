@@ -1,5 +1,7 @@
 #include "engine/placement.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -96,33 +98,46 @@ void Placement::find_shapes(const Slot& slot) {
   PlacedBatch& batch = batches_[slot.number];
   for (const Dataset::Location& at : slot.locations)
     batch.shapes.push_back(setup_.form->size_of(setup_.dataset, at));
+  for (std::size_t field = 0; field < setup_.fields.size(); ++field)
+    if (setup_.forms[field + 1]->is_free()) check_shapes(slot, field);
 }
 
-// The first row for which there is no room, and all after it. Mixed pairs stay together.
+void Placement::check_shapes(const Slot& slot, std::size_t field) const {
+  const PlacedBatch& batch = batches_[slot.number];
+  const StoredForm& form = *setup_.forms[field + 1];
+  for (std::size_t row = 0; row < slot.locations.size(); ++row) {
+    const Dataset::Location& at = slot.locations[row];
+    const SampleSize own = form.size_of(setup_.dataset, at);
+    const SampleSize& image = batch.shapes[row];
+    if (own == image) continue;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: it has {} x {} (rows x columns), but its image has {} x {}, so it cannot "
+                            "follow it: leave the field out, or convert it without size=any",
+                            form.name_of(setup_.dataset.shard(at.shard), at.sample), own.height, own.width,
+                            image.height, image.width));
+  }
+}
+
+// The first row for which there is no room in some part, and all after it. Mixed pairs stay together.
 void Placement::choose_late(const Slot& slot) {
   PlacedBatch& batch = batches_[slot.number];
-  const StoredForm& form = *setup_.form;
-  const std::uint64_t room = form.room_bytes(setup_.options);
-  const std::uint64_t decoded_room =
-      form.decoded_by_device() ? form.decoded_room_bytes(setup_.options) : ~std::uint64_t{0};
   const std::size_t step = setup_.options.mix.enabled() ? 2 : 1;
-  std::uint64_t used = 0;
-  std::uint64_t decoded = 0;
-  for (std::size_t row = 0; row < slot.locations.size(); row += step) {
-    std::uint64_t bytes = 0;
-    std::uint64_t unpacked = 0;
-    const std::size_t end = std::min(row + step, slot.locations.size());
-    for (std::size_t i = row; i < end; ++i) {
-      bytes += form.locate(setup_.dataset, slot.locations[i]).size_bytes;
-      const SampleSize& shape = batch.shapes[i];
-      unpacked += round_up(form.transform_input().sized(shape.height, shape.width).size_bytes(),
-                           TransformWork::kUnpackedAlign);
+  for (const auto& form : setup_.forms) {
+    if (!form->is_free()) continue;
+    const bool of_images = form == setup_.form;
+    const std::uint64_t room = form->room_bytes(setup_.options);
+    // FieldMaker decodes those of further fields in parts.
+    const std::uint64_t decoded_room =
+        of_images && form->decoded_by_device() ? form->decoded_room_bytes(setup_.options) : ~std::uint64_t{0};
+    std::uint64_t used = 0;
+    std::uint64_t decoded = 0;
+    for (std::size_t row = 0; row < batch.late; ++row) {
+      used += form->locate(setup_.dataset, slot.locations[row]).size_bytes;
+      const SampleSize& shape = batch.shapes[row];
+      decoded += round_up(form->transform_input().sized(shape.height, shape.width).size_bytes(),
+                          TransformWork::kUnpackedAlign);
+      if (used > room || decoded > decoded_room) batch.late = row / step * step;
     }
-    used += bytes;
-    decoded += unpacked;
-    if (used <= room && decoded <= decoded_room) continue;
-    batch.late = row;
-    return;
   }
 }
 
@@ -130,7 +145,7 @@ void Placement::choose_late(const Slot& slot) {
 void Placement::place_part(Slot& slot, std::uint32_t part, std::byte* target, std::uint64_t& fetched) {
   PlacedBatch& batch = batches_[slot.number];
   fetched = round_up(fetched, kPartAlign);
-  const std::size_t late = part == 0 ? batch.late : slot.locations.size();
+  const std::size_t late = setup_.forms[part]->is_free() ? batch.late : slot.locations.size();
   for (std::size_t i = 0; i < slot.locations.size(); ++i) {
     const std::uint64_t sample = batch.indices.samples[i];
     const auto [size, mapped] = setup_.forms[part]->locate(setup_.dataset, slot.locations[i]);

@@ -32,8 +32,8 @@ struct PlacedBatch {
   // Samples of any size: rows and columns of each.
   std::vector<SampleSize> shapes;
   std::vector<BatchView> views;
-  // From this row on there was no room for samples: they have no source yet, and are made after the others
-  // (LateMemory).
+  // From this row on there was no room for samples of any size: they have no source yet, and are made after
+  // the others (LateMemory).
   std::size_t late = 0;
 };
 
@@ -69,6 +69,7 @@ class Placement {
   void open_shards(const Slot& slot, ThreadPool& pool) const;
   void place_part(Slot& slot, std::uint32_t part, std::byte* target, std::uint64_t& fetched);
   void find_shapes(const Slot& slot);
+  void check_shapes(const Slot& slot, std::size_t field) const;
   void choose_late(const Slot& slot);
   std::uint64_t resident_key(std::uint64_t sample, std::uint32_t part) const noexcept {
     return sample * setup_.forms.size() + part;

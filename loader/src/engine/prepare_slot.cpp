@@ -16,7 +16,8 @@ void prepare_fields(Slot& slot, const LoaderSetup& setup, const SlotMemory& memo
     for (std::size_t view = 0; view < field.views.size(); ++view) {
       const FieldView& of = field.views[view];
       SlotColumn column{field.name, view, of.delivered.dtype, {setup.options.most_rows()}, nullptr, nullptr};
-      column.shape.insert(column.shape.end(), of.shape.begin(), of.shape.end());
+      const std::vector<std::uint64_t> shape = of.shape(of.delivered.height, of.delivered.width);
+      column.shape.insert(column.shape.end(), shape.begin(), shape.end());
       column.device = slot.images->data() + *offset++;
       slot.fields.push_back(std::move(column));
     }

@@ -61,13 +61,18 @@ void check_field(const DatasetInfo& info, std::size_t number, const FieldOptions
   if (options.sampling == FieldSampling::stored) return;
   if (field.spec.is_tensor() || info.spec.is_tensor())
     refuse("a tensor has no pixels, and cannot follow a crop: use stored");
+  if (info.spec.is_free() && !field.spec.is_free())
+    refuse(
+        fmt::format("its samples are all {} x {} (rows x columns), but each image has its own size: use "
+                    "stored",
+                    field.spec.height, field.spec.width));
   if (field.spec.height != info.spec.height || field.spec.width != info.spec.width)
     refuse(fmt::format("its samples are {} x {} (rows x columns), but images are {} x {}: use stored",
                        field.spec.height, field.spec.width, info.spec.height, info.spec.width));
   check_field_fill(make_stored_form(info, number)->transform_input().dtype, options.fill, refuse);
 }
 
-// What plan_transform() must know of the field.
+// What plan_transform() must know of the field. Its samples of any size are as large as their images.
 DatasetInfo info_of_field(const DatasetInfo& info, std::size_t number) {
   const FieldSpec& field = info.fields[number];
   DatasetSpec spec;
@@ -76,6 +81,14 @@ DatasetInfo info_of_field(const DatasetInfo& info, std::size_t number) {
   spec.codec = field.codec;
   DatasetInfo result(std::move(spec));
   result.mixed_codecs = info.mixed_codecs;
+  if (!field.spec.is_free()) return result;
+  const LargestSample images = info.largest();
+  LargestSample largest = info.largest(number);
+  largest.height = images.height;
+  largest.width = images.width;
+  ShardSummary all;
+  all.largest = {largest};
+  result.shards.push_back(std::move(all));
   return result;
 }
 
@@ -84,6 +97,8 @@ TransformOptions options_of_field(const TransformOptions& view, const FieldOptio
   if (field.sampling != FieldSampling::stored) {
     options = view;
     options.operations.clear();
+    options.filter = ResizeFilter::bilinear;
+    options.fill.clear();  // of the images
   }
   options.dtype = field.dtype;
   options.layout = field.layout;
@@ -91,17 +106,22 @@ TransformOptions options_of_field(const TransformOptions& view, const FieldOptio
   return options;
 }
 
-// `whole`: with everything in one transform.
-FieldView plan_field_view(const TransformWork& whole, const FieldOptions& options, bool has_operations,
-                          std::uint64_t batch) {
+// `whole`: with everything in one transform. `elements`: that a batch delivers, at most.
+FieldView plan_field_view(TransformWork whole, const FieldOptions& options, bool has_operations,
+                          std::uint64_t elements) {
   FieldView view;
   view.delivered = whole.delivered;
+  view.delivered_bytes = elements * size_bytes(whole.delivered.dtype);
+  whole.fill_value = static_cast<float>(options.fill);
+  if (whole.exact && whole.stored.dtype == DType::u8)
+    whole.fill.fill(static_cast<std::uint8_t>(options.fill));
   SampleSpec pixels = whole.delivered;
   pixels.dtype = whole.stored.dtype;
   view.follows = options.sampling == FieldSampling::nearest ||
                  (options.sampling == FieldSampling::bilinear && has_operations);
   view.converts = view.follows && (pixels.dtype != whole.delivered.dtype || whole.normalize);
   view.from_stored = view.from_pixels = whole;
+  view.from_pixels.exact = false;
   view.from_stored.target_is_read_soon = view.follows;
   if (view.follows) {
     view.from_stored.delivered = pixels;
@@ -114,10 +134,28 @@ FieldView plan_field_view(const TransformWork& whole, const FieldOptions& option
   view.follow.width = pixels.width;
   view.follow.layout = pixels.layout;
   view.follow.fill = static_cast<float>(options.fill);
-  const std::uint64_t bytes = round_up(pixels.size_bytes() * batch, kPixelsAlign);
+  const std::uint64_t bytes = round_up(elements * size_bytes(pixels.dtype), kPixelsAlign);
   if (view.follows && view.follow.bilinear) view.pixels_bytes = view.scratch_bytes = bytes;
   if (view.converts) view.between_bytes = bytes;
   return view;
+}
+
+// The options of a view; with buckets those of the largest one.
+TransformOptions largest_view(const LoaderOptions& options, std::size_t number) {
+  if (options.buckets.empty()) return view_options(options, number);
+  const std::vector<TransformOptions> views = bucket_views(options);
+  return *std::max_element(views.begin(), views.end(), [](const auto& a, const auto& b) {
+    return std::uint64_t{a.resize_height} * a.resize_width < std::uint64_t{b.resize_height} * b.resize_width;
+  });
+}
+
+std::uint64_t most_elements(const TransformWork& work, const TransformOptions& view,
+                            const LoaderOptions& options) {
+  std::uint64_t most = 0;
+  for_each_size(work, view, options, [&](const SampleSpec& delivered, std::uint64_t rows) {
+    most = std::max(most, delivered.elements() * rows);
+  });
+  return most;
 }
 
 bool has_boxes_or_points(const LoaderOptions& options) noexcept {
@@ -151,6 +189,17 @@ void check_targets(const LoaderOptions& options) {
       FieldRefusal{name}("cutmix pastes fields that are delivered with nearest: use that, or leave mix out");
 }
 
+std::vector<std::uint64_t> FieldView::shape(std::uint32_t height, std::uint32_t width) const {
+  SampleSpec spec = delivered;
+  if (!spec.is_tensor()) {
+    if (is_mask) return {height, width};
+    spec.height = height;
+    spec.width = width;
+  }
+  const std::vector<std::uint32_t> axes = spec.shape();
+  return {axes.begin(), axes.end()};
+}
+
 std::vector<DeliveredField> delivered_fields(const DatasetInfo& info, const LoaderOptions& options) {
   check_targets(options);
   std::vector<DeliveredField> fields;
@@ -159,18 +208,21 @@ std::vector<DeliveredField> delivered_fields(const DatasetInfo& info, const Load
     const FieldRefusal refuse(name);
     check_field(info, field.field, of, refuse);
     const DatasetInfo own = info_of_field(info, field.field);
+    const auto form = make_stored_form(info, field.field);
     for (std::size_t number = 0; number < view_count(options); ++number) {
-      const TransformOptions& view = view_options(options, number);
+      const TransformOptions view = largest_view(options, number);
       try {
-        field.views.push_back(plan_field_view(plan_transform(own, options_of_field(view, of)), of,
-                                              !view.operations.empty(), options.most_rows()));
+        TransformWork whole = plan_transform(own, options_of_field(view, of));
+        // As only_decodes() leaves them.
+        if (form->is_free() && form->decoded_by_device()) whole.stored.layout = Layout::nhwc;
+        const std::uint64_t elements = of.sampling == FieldSampling::stored
+                                           ? whole.delivered.elements() * options.most_rows()
+                                           : most_elements(whole, view, options);
+        field.views.push_back(plan_field_view(std::move(whole), of, !view.operations.empty(), elements));
       } catch (const Error& error) {
         refuse(error.what());
       }
-      FieldView& made = field.views.back();
-      for (const std::uint32_t extent : made.delivered.shape()) made.shape.push_back(extent);
-      if (info.fields[field.field].role == FieldRole::mask && !made.delivered.is_tensor())
-        made.shape = {made.delivered.height, made.delivered.width};
+      field.views.back().is_mask = info.fields[field.field].role == FieldRole::mask;
     }
     fields.push_back(std::move(field));
   }
@@ -190,8 +242,7 @@ FieldMemory field_memory(const DatasetInfo& info, const LoaderOptions& options) 
     const auto form = make_stored_form(info, field.field);
     if (form->decoded_by_device())
       memory.decoded_bytes =
-          std::max(memory.decoded_bytes,
-                   round_up(form->transform_input().size_bytes() * options.most_rows(), kPixelsAlign));
+          std::max(memory.decoded_bytes, round_up(form->decoded_room_bytes(options), kPixelsAlign));
     for (const FieldView& view : field.views) {
       memory.pixels_bytes = std::max(memory.pixels_bytes, view.pixels_bytes);
       memory.between_bytes = std::max(memory.between_bytes, view.between_bytes);

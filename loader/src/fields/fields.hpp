@@ -5,7 +5,8 @@
 //   bilinear   transform: box, resize, flip, and all of the above if the view has no operations
 //              else ─▶ follow: steps ─▶ [transform: cast, normalise, layout]
 //
-// Frames of codec packed are decoded before, once for all views.
+// Frames of codec packed are decoded before, once for all views. Samples of any size have the sizes of their
+// images, and what is delivered has the size of the images' view in that batch.
 // [ ]: left out if the pixels are what is delivered.
 #pragma once
 
@@ -18,7 +19,8 @@
 
 namespace shard {
 
-// How a field is delivered with one view. The works have no samples of a batch.
+// How a field is delivered with one view. The works have no samples of a batch; if batches differ in size,
+// what is delivered is the most.
 struct FieldView {
   // From the stored sample, with the view's crop: to what is delivered, or if follows, to pixels.
   // Not used for nearest.
@@ -30,8 +32,11 @@ struct FieldView {
   bool follows = false;
   bool converts = false;
   SampleSpec delivered;
-  // Of a delivered sample. Masks have no axis of channels.
-  std::vector<std::uint64_t> shape;
+  bool is_mask = false;
+  // Of a delivered sample of these rows and columns. Masks have no axis of channels.
+  std::vector<std::uint64_t> shape(std::uint32_t height, std::uint32_t width) const;
+  // Of a batch, at most.
+  std::uint64_t delivered_bytes = 0;
   // Bytes of the pixels that are neither stored nor delivered: what transform or follow leave for the next
   // step, and the scratch of follow.
   std::uint64_t pixels_bytes = 0;
@@ -57,7 +62,7 @@ void check_targets(const LoaderOptions& options);
 
 // Device memory that making the fields of a batch takes beside what is delivered. All slots share it.
 struct FieldMemory {
-  std::uint64_t decoded_bytes = 0;  // samples of codec packed
+  std::uint64_t decoded_bytes = 0;  // samples of codec packed: of a batch, or of a part if of any size
   std::uint64_t pixels_bytes = 0;
   std::uint64_t between_bytes = 0;
   std::uint64_t scratch_bytes = 0;

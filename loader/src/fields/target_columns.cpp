@@ -80,7 +80,28 @@ void TargetColumns::start_sample(const ShardReader& shard, std::uint64_t sample,
   for (BoxSet& set : sets_) {
     shard.read_column(shard.column(dataset_.info().columns[set.column].name), sample, stored_);
     set.count = stored_.size() / sizeof(std::array<float, 4>);
+    if (dataset_.info().spec.is_free()) check_boxes(set);
     for (std::size_t view = 0; view < views_.size(); ++view) move_boxes(set, view);
+  }
+}
+
+// Boxes in stored_ that no pixel of their image touches were made for another size.
+void TargetColumns::check_boxes(const BoxSet& set) const {
+  const SampleSpec image = shard_->images().spec_of(sample_);
+  for (std::uint32_t i = 0; i < set.count; ++i) {
+    std::array<float, 4> box{};
+    std::memcpy(box.data(), stored_.data() + i * sizeof(box), sizeof(box));
+    const bool has_area = box[0] < box[2] && box[1] < box[3];
+    const bool outside = box[0] >= static_cast<float>(image.width) ||
+                         box[1] >= static_cast<float>(image.height) || box[2] <= 0 || box[3] <= 0;
+    if (!has_area || !outside) continue;
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{}: box {} of column {}, ({}, {}, {}, {}), lies outside of its image of {} x {} "
+                    "(rows x columns): boxes are xyxy in pixels of the stored sample; store them so, "
+                    "or deliver the column as stored (as_stored)",
+                    name_of_sample(*shard_, sample_), i, quoted(dataset_.info().columns[set.column].name),
+                    box[0], box[1], box[2], box[3], image.height, image.width));
   }
 }
 

@@ -31,7 +31,8 @@ class TargetColumns {
 
   // `views`, which is borrowed, has what was drawn for the next batch.
   void start_batch(std::span<const DrawnSteps> views) { views_ = views; }
-  // Reads the boxes of the sample that is row `row` of the batch. Errors: corrupt, io.
+  // Reads the boxes of the sample that is row `row` of the batch. Errors: corrupt, io; invalid_argument (a
+  // box outside of its image, which has a size of its own).
   void start_sample(const ShardReader& shard, std::uint64_t sample, std::size_t row);
   // Replaces the rows of a column, as they are stored, by those of a view.
   // `column`: its position in DatasetInfo::columns.
@@ -51,6 +52,7 @@ class TargetColumns {
     std::vector<View> views;
     std::uint64_t count = 0;  // stored
   };
+  void check_boxes(const BoxSet& set) const;
   void move_boxes(BoxSet& set, std::size_t view);
   void keep_rows(const BoxSet& set, std::size_t column, std::size_t view, std::vector<std::byte>& rows) const;
   void move_keypoints(const KeypointOptions& options, const ColumnSpec& column, std::size_t view,

@@ -11,6 +11,7 @@
 #include "base/text/quote.hpp"
 #include "codec/stored_form.hpp"
 #include "fields/delivered_columns.hpp"
+#include "fields/fields.hpp"
 #include "fields/views.hpp"
 #include "shard/error.hpp"
 
@@ -64,6 +65,30 @@ bool stages(const Dataset& dataset, const DeviceInfo& device, const LoaderOption
          make_stored_form(dataset.info())->decoded_by_host();
 }
 
+// How many bytes the images of a batch may have, if pinned_bytes has room for at least two buffers, in which
+// their further fields lie too, beside groups of late samples.
+std::uint64_t staged_room_bytes(const DatasetInfo& info, const LoaderOptions& options) {
+  const auto pixel_bytes = [](const SampleSpec& spec) {
+    return std::uint64_t{spec.channels} * size_bytes(spec.dtype);
+  };
+  const std::uint64_t of_images = pixel_bytes(info.spec);
+  std::uint64_t of_all = 0;
+  std::uint64_t others = 0;  // of one size
+  std::uint64_t late = 0;
+  for (const auto& form : stored_forms(info, options)) {
+    const SampleSpec& spec = form->recorded();
+    if (!form->is_free()) {
+      others += form->room_bytes(options);
+      continue;
+    }
+    of_all += pixel_bytes(spec);
+    late += kLateGroups * form->late_group_bytes(options);
+  }
+  const std::uint64_t pinned = options.memory.pinned_bytes;
+  const std::uint64_t room = (pinned - std::min(pinned, late)) / 2;
+  return (room - std::min(room, others)) / of_all * of_images;
+}
+
 void set_batch_bytes(const Dataset& dataset, const DeviceInfo& device, LoaderOptions& options) {
   const DatasetInfo& info = dataset.info();
   if (!info.spec.is_free()) return;
@@ -77,11 +102,7 @@ void set_batch_bytes(const Dataset& dataset, const DeviceInfo& device, LoaderOpt
                     options.mix.enabled() ? ", and two of them are mixed" : ""));
   if (bytes != 0) return;
   bytes = mean_batch_bytes(dataset, options) * 3 / 2;
-  if (stages(dataset, device, options)) {  // in at least two buffers, beside groups of late samples
-    const std::uint64_t late = kLateGroups * make_stored_form(info)->late_group_bytes(options);
-    const std::uint64_t pinned = options.memory.pinned_bytes;
-    bytes = std::min(bytes, (pinned - std::min(pinned, late)) / 2);
-  }
+  if (stages(dataset, device, options)) bytes = std::min(bytes, staged_room_bytes(info, options));
   bytes = std::max(bytes, largest);
 }
 
@@ -91,22 +112,23 @@ void check_fields(const DatasetInfo& info, const LoaderOptions& options) {
   const auto refuse = [](const FieldSpec& field, const std::string& why) {
     throw Error(ErrorCode::unsupported, fmt::format("field {}: {}", quoted(field.name), why));
   };
-  bool placed = info.spec.is_free();
+  bool patches = false;
   for (std::size_t view = 0; view < view_count(options); ++view)
-    placed = placed || view_options(options, view).resize != ResizeKind::none ||
-             view_options(options, view).padded != 0 || view_options(options, view).patch != 0;
+    patches = patches || view_options(options, view).patch != 0;
   for (const FieldSpec& field : info.fields) {
     const auto asked = options.fields.find(field.name);
     if (asked == options.fields.end()) continue;
-    if (field.spec.is_free())
+    const bool stored = asked->second.sampling == FieldSampling::stored;
+    if (field.spec.is_free() && (stored || !info.spec.is_free()))
       refuse(field,
-             "its samples are of any size, and a loader delivers such images only as the main ones; "
-             "read them one by one, or convert with a size (for example --resize 256 --crop 256)");
-    if (placed && asked->second.sampling != FieldSampling::stored)
+             fmt::format("its samples are of any size, {}; read them one by one, or convert with a size (for "
+                         "example --resize 256 --crop 256)",
+                         stored ? "and as stored they are no array: use nearest or bilinear"
+                                : "but images have one, so it cannot follow them"));
+    if (patches && !stored)
       refuse(field,
-             "it cannot follow views that resize (shortest, longest, squash, letterbox, cover) or pad yet: "
-             "deliver it "
-             "as stored, or use a crop");
+             "it cannot follow views in patches: use another view (letterbox, padded, buckets), or deliver "
+             "patches without it");
   }
 }
 

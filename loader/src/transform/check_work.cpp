@@ -35,10 +35,10 @@ void check_work(const TransformWork& work) {
     refuse(fmt::format("{} sources and {} sizes; each sample of any size needs one, and others have none",
                        work.sources.size(), work.sizes.size()));
   if (work.stored.is_free() && !work.exact) refuse("samples of any size are resized exactly only");
-  if (work.exact && (work.stored.dtype != DType::u8 || is_wide(work.stored)))
-    refuse(fmt::format("exact resizes are for u8 samples of up to four channels, not {} of {}",
-                       to_string(work.stored.dtype), work.stored.channels));
-  if (work.delivered.is_free()) refuse("what is delivered has no size");
+  if (work.exact && work.stored.is_tensor()) refuse("tensors are not resized");
+  if (work.delivered.is_free() && (work.frame_bytes.empty() || work.delivered != work.stored ||
+                                   work.stored.layout != Layout::nhwc || !work.exact || !work.begins.empty()))
+    refuse("what is delivered has no size, as only frames may have that are just decoded");
   if (work.tokens.size() != (work.patch != 0 ? work.sources.size() : 0))
     refuse(fmt::format("{} sources and the first patches of {}", work.sources.size(), work.tokens.size()));
   if (work.patch != 0 && (!work.exact || work.delivered.height != work.patch ||

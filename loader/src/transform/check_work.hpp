@@ -40,6 +40,7 @@ inline bool resizes(const TransformWork& work, const SampleCrop& crop) noexcept 
 }
 
 // Samples that only version 2 of the profile has. They are computed in float32, also if they are u8 or u16.
+// Exact works of floats are computed likewise.
 inline bool is_wide(const SampleSpec& stored) noexcept {
   return stored.dtype == DType::u16 || stored.channels > 4 || stored.is_tensor();
 }

@@ -146,7 +146,7 @@ void columns(const FloatColumns& plan, const float* row, float* out) {
       weights += plan.pitch;
       const VF weight = hn::LoadU(df, weights);
       const VF more = hn::Add(sum, hn::Mul(hn::GatherIndex(df, row, at), weight));
-      sum = hn::IfThenElse(hn::Gt(weight, hn::Zero(df)), more, sum);  // what is no tap may be NaN
+      sum = hn::IfThenElse(hn::Ne(weight, hn::Zero(df)), more, sum);  // what is no tap may be NaN
     }
     hn::StoreU(sum, df, out + j);
   }

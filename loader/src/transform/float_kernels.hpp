@@ -30,7 +30,7 @@ struct FloatTaps {
 };
 
 // Columns of `channels` interleaved values (1 for a plane): value j of a resized row sees the values
-// at[j] + k * channels of the stored row with weights[k * pitch + j].
+// at[j] + k * channels of the stored row with weights[k * pitch + j]. Only the first may not be 0.
 struct FloatColumns {
   std::uint32_t channels = 1;
   std::uint32_t max_taps = 0;

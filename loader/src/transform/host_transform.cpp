@@ -129,6 +129,7 @@ class RowTransformer {
     next_source_ = work_->sources[next];
     next_crop_ = work_->crops[next];
     target_ = work_->target + index * work_->delivered.size_bytes();
+    if (work_->only_decodes()) return decode_whole(index);
     if (work_->exact) return resize_exactly(index);
     if (packed_ && !unpack(index)) return;
     if (resizes(*work_, work_->crops[index]))
@@ -178,6 +179,12 @@ class RowTransformer {
     next_source_ = sample;  // the next one is a frame, whose rows cannot be prefetched
     next_crop_ = crop;
     return !final;
+  }
+
+  void decode_whole(std::size_t index) {
+    std::uint64_t offset = 0;
+    for (std::size_t row = 0; row < index; ++row) offset += unpacked_room(stored_spec(*work_, row));
+    decode(index, stored_spec(*work_, index), work_->target + offset);
   }
 
   // A sample of any size, or a view that is placed.
@@ -421,7 +428,7 @@ void transform_rows(const TransformWork& work, std::size_t first, std::size_t la
     return augment::augment_rows(work, first, last);
   }
   static thread_local RowTransformer transformer;
-  if (is_wide(work.stored)) {
+  if (is_wide(work.stored) || (work.exact && work.stored.dtype != DType::u8)) {
     static thread_local WideTransformer wide;
     const DefaultFloatEnvironment environment;
     wide.begin(work);

@@ -80,15 +80,17 @@ void check_resize_options(const SampleSpec& stored, const TransformOptions& opti
       refuse(fmt::format("the crop of {} x {} is larger than what resize {} makes of each sample, {} x {}",
                          options.crop_height, options.crop_width, name, height, width));
   }
-  if (is_exact(stored, options) && (stored.dtype != DType::u8 || stored.channels > 4))
-    refuse(fmt::format(
-        "samples stored as {} with {} channels cannot be {} yet; u8 of up to four channels can, and "
-        "floats with codec packed: convert the images with dtype u8 or codec packed",
-        to_string(stored.dtype), stored.channels, stored.is_free() ? "made one size from any" : "resized"));
   if (!options.fill.empty() && !is_exact(stored, options))
     refuse(
         "fill has a value, but nothing is filled: it belongs to letterbox, and to crops of samples of any "
         "size");
+  if (!options.fill.empty() && stored.dtype != DType::u8)
+    refuse(fmt::format(
+        "fill has bytes, but the samples are stored as {}: leave it out, and zeros are around them",
+        to_string(stored.dtype)));
+  if (options.fill.size() > 1 && stored.channels > 4)
+    refuse(fmt::format("fill has {} values; samples of more than four channels ({}) take one",
+                       options.fill.size(), stored.channels));
   if (options.fill.size() > 1 && options.fill.size() != stored.channels)
     refuse(fmt::format("fill has {} values, but the samples have {} channels: give one, or one for each",
                        options.fill.size(), stored.channels));
@@ -329,6 +331,7 @@ TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& gi
   if (work.exact)
     for (std::size_t c = 0; c < work.fill.size() && !options.fill.empty(); ++c)
       work.fill[c] = options.fill[std::min(c, options.fill.size() - 1)];
+  work.fill_value = work.fill[0];
   check_shrinking(info, work, options);
   work.normalize = !work.stored.is_tensor() && (is_float(work.stored.dtype) ? asked.normalization.has_value()
                                                                             : is_float(work.delivered.dtype));

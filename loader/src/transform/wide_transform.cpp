@@ -60,7 +60,9 @@ void WideTransformer::sample(std::size_t index) {
   source_ = work_->sources[index];
   target_ = work_->target + index * work_->delivered.size_bytes();
   const SampleCrop& crop = work_->crops[index];
-  if (resizes(*work_, crop))
+  if (work_->exact)
+    resize_exactly(index);
+  else if (resizes(*work_, crop))
     resize(crop);
   else if (converts_)
     convert(crop);
@@ -164,6 +166,54 @@ void WideTransformer::resize_columns(const SampleCrop& crop, const float* stored
       weights[k] = column_taps_.weights[k * column_taps_.pitch + at];
     }
     floats_.rows(tap_pixels.data(), weights.data(), taps.count, pixel_channels_, out + x * pixel_channels_);
+  }
+}
+
+// A sample of any size, or a view that is placed.
+void WideTransformer::resize_exactly(std::size_t index) {
+  const SampleSpec stored = stored_spec(*work_, index);
+  const std::size_t pixel_bytes = pixel_channels_ * size_bytes(stored.dtype);
+  ExactFloats::Box box;
+  box.row_bytes = stored.width * pixel_bytes;
+  box.dtype = stored.dtype;
+  box.channels = pixel_channels_;
+  box.crop = work_->crops[index];
+  box.crop.resized_height = resized_height(*work_, box.crop);
+  box.crop.resized_width = resized_width(*work_, box.crop);
+  const bool patches = work_->patch != 0;
+  box.height = patches ? box.crop.resized_height : work_->delivered.height;
+  box.width = patches ? box.crop.resized_width : work_->delivered.width;
+  box.filter = work_->filter;
+  box.fill = work_->fill_value;
+  for (std::size_t plane = 0; plane < planes_; ++plane) {
+    if (planar_in_) normalization_.set(*work_, static_cast<std::uint32_t>(plane), 1);
+    box.pixels =
+        source_ + (plane * stored.height + box.crop.top) * box.row_bytes + box.crop.left * pixel_bytes;
+    exact_.start(box);
+    for (std::uint32_t y = 0; y < box.height; ++y) {
+      const float* const row = exact_.row(y);
+      if (patches)
+        finish_patches(plane, y, box.width, work_->tokens[index], row);
+      else
+        finish(plane, y, 0, row, box.width);
+    }
+  }
+}
+
+// Each row of the resized sample is a part of each patch of a row of patches.
+void WideTransformer::finish_patches(std::size_t plane, std::uint32_t y, std::uint32_t width,
+                                     std::uint64_t first, const float* in) {
+  const std::size_t bytes = size_bytes(work_->delivered.dtype);
+  const std::size_t side = work_->patch;
+  std::byte* const cast = room(cast_, std::size_t{width} * pixel_channels_ * bytes);
+  floats_.store(work_->delivered.dtype, normalization_, in, std::size_t{width} * pixel_channels_, cast);
+  for (std::size_t x = 0; x < width; x += side) {
+    const std::uint64_t patch = first + y / side * (width / side) + x / side;
+    std::byte* const out = work_->target + (((patch * side + y % side) * side) * channels_ + plane) * bytes;
+    if (planar_in_)
+      scatter(bytes, cast + x * bytes, 1, side, out, channels_);
+    else
+      std::memcpy(out, cast + x * channels_ * bytes, side * channels_ * bytes);
   }
 }
 

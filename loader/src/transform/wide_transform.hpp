@@ -1,5 +1,6 @@
 // The transform of samples that only version 2 of the profile has, on the calling thread: u16, more than four
-// channels, tensors. The arithmetic is that of float_arithmetic.hpp, with u8 and u16 as values too.
+// channels, tensors. The arithmetic is that of float_arithmetic.hpp, with u8 and u16 as values too. Also exact
+// works of floats, whose arithmetic is that of exact/exact_filter.hpp.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "shard/loader/transform.hpp"
+#include "transform/exact/exact_floats.hpp"
 #include "transform/float_kernels.hpp"
 
 namespace shard {
@@ -17,7 +19,7 @@ namespace shard {
 // memory is that of some rows, whatever the number of channels is.
 class WideTransformer {
  public:
-  // A work that check_work() accepts, and for whose stored samples is_wide() is true.
+  // A work that check_work() accepts, and for whose stored samples is_wide() is true, or which is exact.
   void begin(const TransformWork& work);
   // Row `index` of the batch, with a crop that check_crop() accepts.
   void sample(std::size_t index);
@@ -28,6 +30,9 @@ class WideTransformer {
   void copy(const SampleCrop& crop);
   void convert(const SampleCrop& crop);
   void resize(const SampleCrop& crop);
+  void resize_exactly(std::size_t index);
+  void finish_patches(std::size_t plane, std::uint32_t y, std::uint32_t width, std::uint64_t first,
+                      const float* in);
   void resize_columns(const SampleCrop& crop, const float* stored, float* out) const;
   void place(std::size_t plane, std::size_t row, std::size_t column, const std::byte* in, std::size_t pixels);
   void finish(std::size_t plane, std::size_t row, std::size_t column, const float* in, std::size_t pixels);
@@ -51,6 +56,7 @@ class WideTransformer {
   std::vector<float> ring_;
   std::vector<float> finished_;
   std::vector<std::byte> cast_;
+  ExactFloats exact_;
 };
 
 }  // namespace shard

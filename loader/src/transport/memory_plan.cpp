@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/bytes.hpp"
 #include "base/system/system_memory.hpp"
@@ -62,7 +63,7 @@ SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const 
   for (const DeliveredField& field : delivered_fields(info, options))
     for (const FieldView& view : field.views) {
       memory.fields_offsets.push_back(round_up(memory.images_bytes, kColumnAlign));
-      memory.images_bytes = memory.fields_offsets.back() + view.delivered.size_bytes() * batch;
+      memory.images_bytes = memory.fields_offsets.back() + view.delivered_bytes;
     }
   const bool in_place = reads_in_place(device, options, link);
   const std::size_t first = delivers_stored(info, options) ? 1 : 0;
@@ -104,17 +105,25 @@ ComputeMemory compute_memory(const DatasetInfo& info, const DeviceInfo& device,
   return memory;
 }
 
+std::uint64_t LateMemory::group_size_bytes() const noexcept {
+  return std::accumulate(group_bytes.begin(), group_bytes.end(), std::uint64_t{0});
+}
+
 LateMemory late_memory(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
                        TransportKind link) {
-  const auto form = make_stored_form(info);
+  const StoredForms forms = stored_forms(info, options);
+  const auto& form = forms.front();
   if (!form->is_free() || reads_in_place(device, options, link)) return {};
-  const std::uint64_t all = form->most_bytes_to_device() * options.most_rows();
+  const std::uint64_t rows = options.most_rows();
   const std::uint64_t decoded = round_up(form->most_decoded(), TransformWork::kUnpackedAlign);
-  const bool fits =
-      form->room_bytes(options) >= all &&
-      (!form->decoded_by_device() || form->decoded_room_bytes(options) >= decoded * options.most_rows());
+  bool fits = !form->decoded_by_device() || form->decoded_room_bytes(options) >= decoded * rows;
+  LateMemory memory;
+  for (const auto& part : forms) {
+    memory.group_bytes.push_back(part->is_free() ? part->late_group_bytes(options) : 0);
+    if (part->is_free()) fits = fits && part->room_bytes(options) >= part->most_bytes_to_device() * rows;
+  }
   if (fits) return {};
-  const LateMemory memory{form->late_group_bytes(options), form->decoded_room_bytes(options)};
+  memory.decoded_bytes = form->decoded_room_bytes(options);
   if (memory.size_bytes() > options.memory.pinned_bytes)
     throw Error(
         ErrorCode::resource,

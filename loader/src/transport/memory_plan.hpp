@@ -27,11 +27,15 @@ std::uint64_t parts_bytes(std::span<const std::shared_ptr<const StoredForm>> for
                           const LoaderOptions& options);
 
 // The samples of a batch for which there is no room in its blocks (StoredForm::room_bytes()): they are made
-// after the others, in groups. The host stages one group while the device makes the one before.
+// after the others, in groups, with their further fields that have sizes of their own. The host stages one
+// group while the device makes the one before.
 struct LateMemory {
-  std::uint64_t group_bytes = 0;    // pinned, and on the device; 0: there is always room
-  std::uint64_t decoded_bytes = 0;  // of a group, at most; not memory of its own
-  std::uint64_t size_bytes() const noexcept { return kLateGroups * group_bytes; }
+  // By part (FetchItem::part), pinned and on the device: of a group. A field of one size has 0. Empty: there
+  // is always room.
+  std::vector<std::uint64_t> group_bytes;
+  std::uint64_t decoded_bytes = 0;  // of the images of a group, at most; not memory of its own
+  std::uint64_t group_size_bytes() const noexcept;
+  std::uint64_t size_bytes() const noexcept { return kLateGroups * group_size_bytes(); }
 };
 // Errors: resource (it exceeds LoaderOptions::pinned_bytes).
 LateMemory late_memory(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,

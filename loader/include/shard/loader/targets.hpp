@@ -25,7 +25,8 @@ enum class FieldSampling : std::uint8_t {
   // Each value is one that was stored, or the fill. Bit for bit what torchvision does to
   // tv_tensors.Mask. For masks.
   nearest,
-  // Interpolated, antialiased when a random_resized crop shrinks. For depth and cameras; not for masks.
+  // Interpolated, antialiased when a resize shrinks, whatever the filter of the images is. For depth and
+  // cameras; not for masks.
   bilinear,
   // As stored, without crop and flip: latents, and fields of another size than the images.
   stored,
@@ -37,8 +38,8 @@ constexpr std::array<std::string_view, 3> words_of(FieldSampling) {
 // How a further image field is delivered with each view.
 struct FieldOptions {
   FieldSampling sampling = FieldSampling::nearest;
-  // The stored value of places that operations bring in from outside of the sample, for instance an index
-  // that a loss ignores. u8: 0 to 255; u16: 0 to 65535.
+  // The stored value of places outside of the sample: of operations, letterbox, padded and crops that are
+  // larger than their sample. For instance an index that a loss ignores. u8: 0 to 255; u16: 0 to 65535.
   double fill = 0;
   // As in TransformOptions. Masks have none of them: they are delivered as stored, [batch, row, column].
   std::optional<DType> dtype{};
@@ -77,7 +78,7 @@ struct KeypointOptions {
 // One batch of work for Stream::follow: row i of `target` is made of sources[i], which has
 // stored.size_bytes() bytes. Without codec, and not of layout tensor.
 //
-//   nearest    box, resize, flip, then the steps: one look-up for each pixel
+//   nearest    box, resize, placement, flip, then the steps: one look-up for each pixel
 //   bilinear   the steps only. Sources have the size of the view. Each step rounds to the stored dtype, as in
 //              torchvision.
 struct TargetWork {
@@ -93,6 +94,8 @@ struct TargetWork {
   std::span<const std::byte* const> sources;
   // Nearest: as many as sources. Bilinear: empty.
   std::span<const SampleCrop> crops;
+  // Nearest: rows and columns of each source, if stored.is_free(); else empty.
+  std::span<const SampleSize> sizes{};
   // Geometric instructions: those of row i are steps[begins[i]] to steps[begins[i + 1]].
   // begins: sources.size() + 1 entries.
   std::span<const Instruction> steps;

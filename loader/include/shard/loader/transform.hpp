@@ -19,7 +19,7 @@
 //
 // u16 is divided by 65535 where u8 is divided by 255. u8 of more than four channels is resized in float32
 // too, and rounded to bytes. Resized values that stay u16 differ from the exact ones by half a unit and what
-// float_arithmetic.hpp says.
+// float_arithmetic.hpp says. The same holds for samples of any size, whose weights are Pillow's then.
 //
 // Codec packed stores floats as bytes, so they are treated as u8. They are delivered in the recorded dtype
 // unless another one is requested. Other floats are values. A byte cannot be recovered from them exactly, so
@@ -105,7 +105,8 @@ struct TransformOptions {
   // Of all resizes of samples of any size, and of `resize`. Samples of one size: random_resized has bilinear.
   ResizeFilter filter = ResizeFilter::bilinear;
   // The bytes around pixels, of letterbox, of a crop that is larger than its sample, and of padded: none
-  // (zeros), one, or one for each channel.
+  // (zeros), one, or one for each channel. Samples of more than four channels: none or one. Samples stored as
+  // u16 or as floats: none.
   std::vector<std::uint8_t> fill;
 
   CropKind crop = CropKind::none;
@@ -217,14 +218,20 @@ struct TransformWork {
   // Of each source, if stored.is_free(); else empty.
   std::span<const SampleSize> sizes{};
   // Boxes are resized by exactly Pillow's arithmetic, with this filter, and placed (SampleCrop::row). Always
-  // so for samples of any size. Stored u8 of up to four channels.
+  // so for samples of any size. Only stored u8 of up to four channels are resized in bytes; others are
+  // resized in float32 (loader/src/transform/exact/exact_filter.hpp).
   bool exact = false;
   ResizeFilter filter = ResizeFilter::bilinear;
+  // Around the pixels of what is resized in bytes, and the stored value around those of what is not.
   std::array<std::uint8_t, 4> fill{};
+  float fill_value = 0;
   // Above 0: TransformOptions::patch. `delivered` is one patch (nhwc), `tokens` has the number of the first
   // patch of each source, and crops are resized to whole patches.
   std::uint32_t patch = 0;
   std::span<const std::uint32_t> tokens{};
+  // Frames of samples of any size are only decoded if `delivered` is `stored`, which is nhwc then. The
+  // samples lie in `target` as `unpacked` has them. Exact; crops are whole samples, resized to their sizes.
+  bool only_decodes() const noexcept { return delivered.is_free(); }
 };
 
 // What a GPU needs for the programs of `samples` delivered samples. `with_mix`: mixes(operations).

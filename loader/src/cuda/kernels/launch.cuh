@@ -178,6 +178,8 @@ void launch_resize(const TransformWork& work, const Launch& launch, cudaStream_t
 void launch_floats(const TransformWork& work, const Launch& launch, bool resized, cudaStream_t stream);
 // Exact works: boxes of any size, of samples of any size.
 void launch_exact(const TransformWork& work, const Launch& launch, cudaStream_t stream);
+// The same for samples that are not u8 of up to four channels.
+void launch_exact_floats(const TransformWork& work, const Launch& launch, cudaStream_t stream);
 // Whether outputs of this box see so many pixels that they are made by a launch of their own.
 bool sees_many(const TransformWork& work, const SampleCrop& crop);
 // Frames of codec packed: boxes of the delivered size, or (whole) of any size. If the launch has a geometry,

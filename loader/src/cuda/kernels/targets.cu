@@ -26,9 +26,11 @@ using targets::Strides;
 
 struct TargetRecord {
   const std::byte* source;
+  Strides in;
   CropMap crop;
   std::uint32_t first_step;
   std::uint32_t steps;
+  std::uint32_t unused[3];
 };
 static_assert(sizeof(TargetRecord) % 16 == 0);
 
@@ -40,7 +42,6 @@ struct TargetLaunch {
   std::uint32_t channels;
   std::int32_t width;
   std::int32_t height;
-  Strides in;
   Strides out;
   std::uint64_t elements;  // of a delivered sample
   std::uint32_t fill_bits;
@@ -66,10 +67,12 @@ __device__ Element nearest_value(const TargetLaunch& launch, const TargetRecord&
   for (std::uint32_t k = record.steps; k-- > 0 && at.inside;)
     at = targets::step_origin(launch.steps[record.first_step + k], at.x, at.y, launch.width, launch.height);
   if (!at.inside) return static_cast<Element>(launch.fill_bits);
-  const auto column = static_cast<std::uint64_t>(targets::column_origin(record.crop, at.x, launch.width));
-  const auto row = static_cast<std::uint64_t>(targets::row_origin(record.crop, at.y));
-  return __ldcs(reinterpret_cast<const Element*>(record.source) + row * launch.in.row +
-                column * launch.in.column + channel * launch.in.channel);
+  const std::int32_t column = targets::column_origin(record.crop, at.x, launch.width);
+  const std::int32_t row = targets::row_origin(record.crop, at.y);
+  if (column == targets::kOutside || row == targets::kOutside) return static_cast<Element>(launch.fill_bits);
+  return __ldcs(reinterpret_cast<const Element*>(record.source) +
+                static_cast<std::uint64_t>(row) * record.in.row +
+                static_cast<std::uint64_t>(column) * record.in.column + channel * record.in.channel);
 }
 
 // Of an element of a row of the target: its channel, row and column.
@@ -205,7 +208,12 @@ void launch_targets(const TargetWork& work, std::byte* pinned, std::byte* device
   for (std::size_t row = 0; row < rows; ++row) {
     TargetRecord record{};
     record.source = work.sources[row];
-    if (!work.bilinear) record.crop = targets::crop_map(work, row);
+    if (!work.bilinear) {
+      const SampleSpec stored = targets::stored_spec(work, row);
+      record.in =
+          targets::strides_of(stored.layout == Layout::nchw, stored.channels, stored.height, stored.width);
+      record.crop = targets::crop_map(work, row);
+    }
     record.first_step = work.begins[row];
     record.steps = work.begins[row + 1] - work.begins[row];
     most_steps = std::max(most_steps, record.steps);
@@ -223,8 +231,6 @@ void launch_targets(const TargetWork& work, std::byte* pinned, std::byte* device
   launch.channels = work.stored.channels;
   launch.width = static_cast<std::int32_t>(work.width);
   launch.height = static_cast<std::int32_t>(work.height);
-  launch.in = targets::strides_of(work.stored.layout == Layout::nchw, work.stored.channels,
-                                  work.stored.height, work.stored.width);
   launch.out =
       targets::strides_of(work.layout == Layout::nchw, work.stored.channels, work.height, work.width);
   launch.elements = work.row_bytes() / size_bytes(work.stored.dtype);

@@ -156,9 +156,10 @@ bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
   }
   std::size_t uploaded = samples;
   if (packed && resized) {
-    if (work.unpacked == nullptr)
+    const std::byte* const room = work.only_decodes() ? work.target : work.unpacked;
+    if (room == nullptr)
       throw Error(ErrorCode::invalid_argument, "transform: there is no room to unpack samples to be resized");
-    auto* place = reinterpret_cast<const std::uint8_t*>(work.unpacked);
+    auto* place = reinterpret_cast<const std::uint8_t*>(room);
     for (std::size_t i = 0; i < samples; ++i) {
       records[samples + i] = records[i];
       records[samples + i].source = place;
@@ -208,6 +209,7 @@ bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
     first.target = work.unpacked;
     gpu::launch_unpack(first, unpacking, stream);
     gpu::check_launch("unpacking");
+    if (work.only_decodes()) return with.tables_there;
     launch.records += samples;
     launch.in = first.out;
     if (work.exact)
@@ -216,8 +218,10 @@ bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
       gpu::launch_resize(unpacked, launch, stream);
   } else if (packed) {
     gpu::launch_unpack(launch, unpacking, stream);
-  } else if (work.exact) {
+  } else if (work.exact && of_bytes) {
     gpu::launch_exact(work, launch, stream);
+  } else if (work.exact) {
+    gpu::launch_exact_floats(work, launch, stream);
   } else if (!of_bytes && (resized || converts_floats(work))) {
     gpu::launch_floats(work, launch, resized, stream);
   } else if (resized) {

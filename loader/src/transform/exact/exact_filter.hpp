@@ -11,6 +11,12 @@
 // Doubles, each step rounded (these files are built without contraction), so both give the same bits. A box
 // of the delivered size is copied: its weights are 1 and 0.
 //
+// Samples that are not u8 of up to four channels are resized in float32 by the same weights (FloatWeights):
+// each is rounded to float32, and sums are those of float_arithmetic.hpp: product of the first tap, then
+// plus that of each further one, columns first, then rows, nothing rounded in between. Taps of weight 0 are
+// not read, and an axis that keeps its size is copied, so a NaN or an infinity reaches no more than what sees
+// it. This is torch's antialiased interpolation (torchvision's resize of tensors), except for rounding.
+//
 // Source of the algorithm: Pillow, src/libImaging/Resample.c (precompute_coeffs, normalize_coeffs_8bpc).
 #pragma once
 
@@ -94,10 +100,12 @@ class Taps {
     count = static_cast<std::uint32_t>(end > begin ? end - begin : 0);
     for (std::uint32_t k = 0; k < count; ++k) sum_ += value(k);
   }
+  SHARD_EXACT constexpr double part(std::uint32_t k) const noexcept {
+    return sum_ != 0.0 ? value(k) / sum_ : value(k);
+  }
   // 22 bits below the point, rounded.
   SHARD_EXACT constexpr std::int32_t weight(std::uint32_t k) const noexcept {
-    const double part = sum_ != 0.0 ? value(k) / sum_ : value(k);
-    const double fixed = part * (1 << kWeightBits);
+    const double fixed = part(k) * (1 << kWeightBits);
     return static_cast<std::int32_t>(fixed < 0.0 ? fixed - 0.5 : fixed + 0.5);
   }
 
@@ -113,6 +121,28 @@ class Taps {
   double inverse_ = 1.0;
   double center_ = 0.0;
   double sum_ = 0.0;
+};
+
+// The same pixels with weights in float32, some of which may be 0. Firsts and ends never fall.
+class FloatWeights {
+ public:
+  SHARD_EXACT constexpr FloatWeights(ResizeFilter filter, std::uint32_t box, std::uint32_t out,
+                                     std::uint32_t x)
+      : taps_(filter, box, out, x),
+        copied_(box == out),
+        first(copied_ ? x : taps_.first),
+        count(copied_ ? 1 : taps_.count) {}
+  SHARD_EXACT constexpr float weight(std::uint32_t k) const noexcept {
+    return copied_ ? 1.0F : static_cast<float>(taps_.part(k));
+  }
+
+ private:
+  Taps taps_;
+  bool copied_;
+
+ public:
+  std::uint32_t first;
+  std::uint32_t count;
 };
 
 // The most pixels that an output of this axis sees.

@@ -26,6 +26,12 @@ void split_weights(const ExactAxis& axis, std::vector<ExactPair>& pairs) {
 
 }  // namespace
 
+ShownOutputs shown_outputs(std::uint32_t resized, std::int32_t offset, std::uint32_t size) noexcept {
+  const std::int64_t begin = std::clamp<std::int64_t>(-std::int64_t{offset}, 0, resized);
+  const std::int64_t end = std::clamp<std::int64_t>(std::int64_t{size} - offset, begin, resized);
+  return {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)};
+}
+
 void ExactAxis::build(ResizeFilter filter, std::uint32_t box, std::uint32_t out, std::uint32_t begin,
                       std::uint32_t end) {
   // Outputs at the edges see less than the others, so this is exact but for an output more.

@@ -15,6 +15,13 @@
 
 namespace shard {
 
+// Which of `resized` outputs that begin at `offset` of a view lie in its `size` positions.
+struct ShownOutputs {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+};
+ShownOutputs shown_outputs(std::uint32_t resized, std::int32_t offset, std::uint32_t size) noexcept;
+
 // The weights of two neighbours.
 struct ExactPair {
   std::int32_t low = 0;

@@ -8,17 +8,6 @@ namespace {
 
 constexpr std::uint32_t kBatch = 8;  // source rows whose columns are resized together
 
-// Which of `resized` outputs that begin at `offset` of a view lie in its `size` positions.
-struct Shown {
-  std::uint32_t begin = 0;
-  std::uint32_t end = 0;
-};
-Shown shown_outputs(std::uint32_t resized, std::int32_t offset, std::uint32_t size) {
-  const std::int64_t begin = std::clamp<std::int64_t>(-std::int64_t{offset}, 0, resized);
-  const std::int64_t end = std::clamp<std::int64_t>(std::int64_t{size} - offset, begin, resized);
-  return {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)};
-}
-
 void fill_pixels(std::uint8_t* out, std::size_t pixels, std::span<const std::uint8_t> value) {
   for (std::size_t i = 0; i < pixels; ++i, out += value.size()) std::copy(value.begin(), value.end(), out);
 }
@@ -28,8 +17,8 @@ void fill_pixels(std::uint8_t* out, std::size_t pixels, std::span<const std::uin
 void ExactResize::start(const Box& box) {
   box_ = box;
   const SampleCrop& crop = box.crop;
-  const Shown columns = shown_outputs(crop.resized_width, crop.column, box.width);
-  const Shown rows = shown_outputs(crop.resized_height, crop.row, box.height);
+  const ShownOutputs columns = shown_outputs(crop.resized_width, crop.column, box.width);
+  const ShownOutputs rows = shown_outputs(crop.resized_height, crop.row, box.height);
   columns_begin_ = columns.begin;
   columns_end_ = columns.end;
   rows_begin_ = rows.begin;

@@ -22,13 +22,19 @@ namespace {
 
 void check_box(const TargetWork& work, std::size_t row) {
   const SampleCrop& crop = work.crops[row];
-  const SampleSpec& stored = work.stored;
+  const SampleSpec stored = stored_spec(work, row);
   if (crop.width < 1 || crop.height < 1 || crop.left > stored.width ||
       crop.width > stored.width - crop.left || crop.top > stored.height ||
       crop.height > stored.height - crop.top)
     refuse_targets(fmt::format("row {}: the box at ({}, {}) of {} x {} is not inside of a sample of {} x {}",
                                row, crop.top, crop.left, crop.height, crop.width, stored.height,
                                stored.width));
+  constexpr std::int32_t kMost = 1 << 30;
+  if ((crop.resized_height == 0) != (crop.resized_width == 0) || crop.resized_height > kMost ||
+      crop.resized_width > kMost || crop.row > kMost || crop.row < -kMost || crop.column > kMost ||
+      crop.column < -kMost)
+    refuse_targets(fmt::format("row {}: {} x {} at row {}, column {} of the view is not possible", row,
+                               crop.resized_height, crop.resized_width, crop.row, crop.column));
 }
 
 // Of one row of the batch, or of a pair of them.
@@ -42,7 +48,6 @@ class Follower {
         width_(static_cast<std::int32_t>(work.width)),
         height_(static_cast<std::int32_t>(work.height)),
         channels_(work.stored.channels),
-        in_(strides_of(work.stored.layout == Layout::nchw, channels_, work.stored.height, work.stored.width)),
         view_(strides_of(work.layout == Layout::nchw, channels_, work.height, work.width)),
         fill_(Type::store(work.fill)) {}
 
@@ -76,13 +81,12 @@ class Follower {
   // Row `row` of the target inside of a box, from the source of row `from`.
   void gather(std::size_t row, std::size_t from, const MixPair& box) {
     const CropMap crop = crop_map(work_, from);
+    const SampleSpec stored = stored_spec(work_, from);
+    in_ = strides_of(stored.layout == Layout::nchw, channels_, stored.height, stored.width);
     const auto steps = steps_of_row(from);
     const auto* const source = reinterpret_cast<const Stored*>(work_.sources[from]);
     Stored* const target = row_at(work_.target, row);
-    columns_.resize(work_.width);
-    for (std::int32_t x = 0; x < width_; ++x)
-      columns_[static_cast<std::size_t>(x)] =
-          static_cast<std::uint32_t>(column_origin(crop, x, width_)) * static_cast<std::uint32_t>(in_.column);
+    find_columns(crop);
     const bool whole = box.left == 0 && box.right == work_.width && box.top == 0;
     for (std::uint32_t y = box.top; y < box.bottom; ++y) {
       Stored* const out = target + y * view_.row;
@@ -92,27 +96,49 @@ class Follower {
       else if (whole && y > 0 && channels_ == 1 &&
                row_origin(crop, row_number) == row_origin(crop, row_number - 1))
         std::copy_n(out - view_.row, view_.row, out);
+      else if (const std::int32_t from_row = row_origin(crop, row_number); from_row == kOutside)
+        fill_columns(box.left, box.right, out);
       else
-        gather_row(source + row_begin(crop, row_number), crop, box, out);
+        gather_row(source + static_cast<std::uint64_t>(from_row) * in_.row, crop, box, out);
     }
   }
 
-  std::uint64_t row_begin(const CropMap& crop, std::int32_t y) const noexcept {
-    return static_cast<std::uint64_t>(row_origin(crop, y)) * in_.row;
+  // Sets columns_, and which of them the sample has.
+  void find_columns(const CropMap& crop) {
+    columns_.resize(work_.width);
+    std::uint32_t inside = 0;
+    for (std::int32_t x = 0; x < width_; ++x) {
+      const std::int32_t from = column_origin(crop, x, width_);
+      columns_[static_cast<std::size_t>(x)] = from;
+      if (from != kOutside && inside++ == 0) first_column_ = static_cast<std::uint32_t>(x);
+    }
+    if (inside == 0) first_column_ = work_.width;
+    end_column_ = first_column_ + inside;
+  }
+
+  void fill_columns(std::uint32_t begin, std::uint32_t end, Stored* out) const {
+    for (std::uint32_t c = 0; c < channels_; ++c)
+      for (std::uint32_t x = begin; x < end; ++x) out[x * view_.column + c * view_.channel] = fill_;
   }
 
   void gather_row(const Stored* source, const CropMap& crop, const MixPair& box, Stored* out) const {
+    const std::uint32_t begin = std::clamp(first_column_, box.left, box.right);
+    const std::uint32_t end = std::clamp(end_column_, begin, box.right);
+    fill_columns(box.left, begin, out);
+    fill_columns(end, box.right, out);
+    if (begin == end) return;
     for (std::uint32_t c = 0; c < channels_; ++c) {
       const Stored* const from = source + c * in_.channel;
       Stored* const to = out + c * view_.channel;
-      const std::uint32_t* const columns = columns_.data();
+      const std::int32_t* const columns = columns_.data();
       const bool same = crop.across == 1 && !crop.flip && in_.column == 1 && view_.column == 1;
       if (same)
-        std::copy(from + columns[box.left], from + columns[box.left] + (box.right - box.left), to + box.left);
-      else if (view_.column == 1)
-        for (std::uint32_t x = box.left; x < box.right; ++x) to[x] = from[columns[x]];
+        std::copy(from + columns[begin], from + columns[begin] + (end - begin), to + begin);
+      else if (in_.column == 1 && view_.column == 1)
+        for (std::uint32_t x = begin; x < end; ++x) to[x] = from[columns[x]];
       else
-        for (std::uint32_t x = box.left; x < box.right; ++x) to[x * view_.column] = from[columns[x]];
+        for (std::uint32_t x = begin; x < end; ++x)
+          to[x * view_.column] = from[static_cast<std::uint64_t>(columns[x]) * in_.column];
     }
   }
 
@@ -122,11 +148,16 @@ class Follower {
       Origin at{static_cast<std::int32_t>(x), y, true};
       for (std::size_t k = steps.size(); k-- > 0 && at.inside;)
         at = step_origin(steps[k], at.x, at.y, width_, height_);
+      const std::int32_t row = at.inside ? row_origin(crop, at.y) : kOutside;
+      const std::int32_t column = at.inside ? columns_[static_cast<std::size_t>(at.x)] : kOutside;
+      if (row == kOutside || column == kOutside) {
+        fill_columns(x, x + 1, out);
+        continue;
+      }
+      const Stored* const from = source + static_cast<std::uint64_t>(row) * in_.row +
+                                 static_cast<std::uint64_t>(column) * in_.column;
       for (std::uint32_t c = 0; c < channels_; ++c)
-        out[x * view_.column + c * view_.channel] =
-            at.inside
-                ? source[row_begin(crop, at.y) + columns_[static_cast<std::size_t>(at.x)] + c * in_.channel]
-                : fill_;
+        out[x * view_.column + c * view_.channel] = from[c * in_.channel];
     }
   }
 
@@ -157,10 +188,12 @@ class Follower {
   const std::int32_t width_;
   const std::int32_t height_;
   const std::uint32_t channels_;
-  const Strides in_;
+  Strides in_;  // of the source that is read
   const Strides view_;
   const Stored fill_;
-  std::vector<std::uint32_t> columns_;  // of the view: their elements in a stored row
+  std::vector<std::int32_t> columns_;  // of the view: those of the stored sample, or kOutside
+  std::uint32_t first_column_ = 0;     // columns [first, end) are not outside
+  std::uint32_t end_column_ = 0;
 };
 
 template <class Type>
@@ -175,15 +208,27 @@ void follow(const TargetWork& work, std::size_t first, std::size_t last) {
 
 }  // namespace
 
+SampleSpec stored_spec(const TargetWork& work, std::size_t row) noexcept {
+  return work.sizes.empty() ? work.stored : work.stored.sized(work.sizes[row].height, work.sizes[row].width);
+}
+
 CropMap crop_map(const TargetWork& work, std::size_t row) noexcept {
   const SampleCrop& crop = work.crops[row];
-  return {static_cast<std::int32_t>(crop.left),
-          static_cast<std::int32_t>(crop.top),
-          static_cast<std::int32_t>(crop.width),
-          static_cast<std::int32_t>(crop.height),
-          static_cast<float>(crop.width) / static_cast<float>(work.width),
-          static_cast<float>(crop.height) / static_cast<float>(work.height),
-          crop.flip};
+  const std::uint32_t width = crop.resized_width != 0 ? crop.resized_width : work.width;
+  const std::uint32_t height = crop.resized_height != 0 ? crop.resized_height : work.height;
+  CropMap map;
+  map.left = static_cast<std::int32_t>(crop.left);
+  map.top = static_cast<std::int32_t>(crop.top);
+  map.box_width = static_cast<std::int32_t>(crop.width);
+  map.box_height = static_cast<std::int32_t>(crop.height);
+  map.resized_width = static_cast<std::int32_t>(width);
+  map.resized_height = static_cast<std::int32_t>(height);
+  map.column = crop.column;
+  map.row = crop.row;
+  map.across = static_cast<float>(crop.width) / static_cast<float>(width);
+  map.down = static_cast<float>(crop.height) / static_cast<float>(height);
+  map.flip = crop.flip;
+  return map;
 }
 
 std::uint32_t fill_bits(const TargetWork& work) noexcept {
@@ -225,6 +270,8 @@ void check_targets(const TargetWork& work) {
   }
   if (work.crops.size() != rows)
     refuse_targets(fmt::format("{} sources and {} crops", rows, work.crops.size()));
+  if (work.sizes.size() != (work.stored.is_free() ? rows : 0))
+    refuse_targets(fmt::format("{} sources and {} sizes", rows, work.sizes.size()));
   for (std::size_t row = 0; row < rows; ++row) check_box(work, row);
   if (!work.pairs.empty() && 2 * work.pairs.size() != rows)
     refuse_targets(fmt::format("{} pairs of {} rows", work.pairs.size(), rows));
@@ -240,11 +287,13 @@ std::shared_ptr<const TargetWork> owned_copy(const TargetWork& work) {
         : TargetWork(of),
           all_sources(of.sources.begin(), of.sources.end()),
           all_crops(of.crops.begin(), of.crops.end()),
+          all_sizes(of.sizes.begin(), of.sizes.end()),
           all_steps(of.steps.begin(), of.steps.end()),
           all_begins(of.begins.begin(), of.begins.end()),
           all_pairs(of.pairs.begin(), of.pairs.end()) {
       sources = all_sources;
       crops = all_crops;
+      sizes = all_sizes;
       steps = all_steps;
       begins = all_begins;
       pairs = all_pairs;
@@ -253,6 +302,7 @@ std::shared_ptr<const TargetWork> owned_copy(const TargetWork& work) {
     Owned& operator=(const Owned&) = delete;
     std::vector<const std::byte*> all_sources;
     std::vector<SampleCrop> all_crops;
+    std::vector<SampleSize> all_sizes;
     std::vector<Instruction> all_steps;
     std::vector<std::uint32_t> all_begins;
     std::vector<MixPair> all_pairs;

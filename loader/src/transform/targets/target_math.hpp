@@ -76,15 +76,26 @@ struct CropMap {
   std::int32_t top = 0;
   std::int32_t box_width = 0;
   std::int32_t box_height = 0;
+  // What the box is resized to, and where that begins in the view.
+  std::int32_t resized_width = 0;
+  std::int32_t resized_height = 0;
+  std::int32_t column = 0;
+  std::int32_t row = 0;
   float across = 1;
   float down = 1;
   bool flip = false;
 };
+// The stored column or row of a pixel of the view. kOutside: the sample has none there.
+inline constexpr std::int32_t kOutside = -1;
 SHARD_PIXEL std::int32_t column_origin(const CropMap& crop, std::int32_t x, std::int32_t width) noexcept {
-  return crop.left + resized_origin(crop.flip ? width - 1 - x : x, crop.across, crop.box_width);
+  const std::int32_t at = (crop.flip ? width - 1 - x : x) - crop.column;
+  if (at < 0 || at >= crop.resized_width) return kOutside;
+  return crop.left + resized_origin(at, crop.across, crop.box_width);
 }
 SHARD_PIXEL std::int32_t row_origin(const CropMap& crop, std::int32_t y) noexcept {
-  return crop.top + resized_origin(y, crop.down, crop.box_height);
+  const std::int32_t at = y - crop.row;
+  if (at < 0 || at >= crop.resized_height) return kOutside;
+  return crop.top + resized_origin(at, crop.down, crop.box_height);
 }
 
 // To the nearest u16, ties to even. NaN: 0.

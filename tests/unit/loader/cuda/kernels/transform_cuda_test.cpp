@@ -13,6 +13,7 @@
 
 #include "cuda/kernels/transform.hpp"
 #include "expect_error.hpp"
+#include "random_exact_work.hpp"
 #include "random_work.hpp"
 #include "transform/host_transform.hpp"
 
@@ -112,6 +113,16 @@ class TransformCuda : public ::testing::Test {
     return testing::packed_work(work);
   }
 };
+
+// Also where outputs see so many pixels that a block has no room for all of them.
+TEST_F(TransformCuda, GivesTheBitsOfTheHostForSamplesOfAnySize) {
+  Random random(41);
+  for (int i = 0; i < 1500; ++i) {
+    const std::uint32_t largest = i % 50 == 0 ? 3000 : i % 5 == 0 ? 300 : 60;
+    const RandomWork work = testing::random_exact_work(random, largest);
+    ASSERT_NO_FATAL_FAILURE(expect_same(work)) << i;
+  }
+}
 
 TEST_F(TransformCuda, EqualsTheHostForSmallSamples) {
   Random random(31);

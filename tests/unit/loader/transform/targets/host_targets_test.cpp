@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "expect_error.hpp"
+#include "plain_values.hpp"
 #include "random_targets.hpp"
 #include "transform/targets/host_targets.hpp"
 
@@ -86,6 +87,31 @@ TEST(Targets, NearestIsWhatTheInterpreterMakesOfTheCroppedImage) {
     }
   }
   EXPECT_GT(steps, 300U);
+}
+
+TEST(Targets, SamplesOfAnySizeLieWhereTheyArePlaced) {
+  Random random(16);
+  std::size_t filled = 0;
+  for (int i = 0; i < 300; ++i) {
+    RandomTargets work = testing::random_targets(random, 40, true);
+    work.pairs.clear();
+    work.steps.clear();
+    std::fill(work.begins.begin(), work.begins.end(), 0);
+    const std::vector<std::byte> made = follow(work);
+    SampleSpec view = work.plan.stored.sized(work.plan.height, work.plan.width);
+    view.layout = work.plan.layout;
+    for (std::size_t row = 0; row < work.samples.size(); ++row) {
+      const SampleSpec sized = work.plan.stored.sized(work.sizes[row].height, work.sizes[row].width);
+      const auto expected = testing::plain_values(sized, work.samples[row], work.crops[row], view.height,
+                                                  view.width, std::nullopt, work.plan.fill);
+      const auto begin = made.begin() + static_cast<std::ptrdiff_t>(row * view.size_bytes());
+      const auto found =
+          testing::planes_of(view, {begin, begin + static_cast<std::ptrdiff_t>(view.size_bytes())});
+      ASSERT_EQ(found, expected) << work.describe() << ", row " << row;
+      filled += found.front() == work.plan.fill ? 1 : 0;
+    }
+  }
+  EXPECT_GT(filled, 100U);
 }
 
 TEST(Targets, BilinearIsWhatTheInterpreterMakesOfBytes) {
@@ -181,6 +207,12 @@ TEST(Targets, RefusesWorksThatDoNotFitTogether) {
   bad = good;
   bad.crops[0].left = bad.stored.width;
   refused(bad, "is not inside of a sample");
+  bad = good;
+  bad.crops[0].resized_width = 9;
+  refused(bad, "is not possible");
+  bad = good;
+  bad.sizes.resize(bad.samples.size());
+  refused(bad, "sizes");
   bad = good;
   bad.begins.back() += 1;
   refused(bad, "its steps are");
