@@ -7,6 +7,7 @@
 
 #include "order/bucket_order.hpp"
 #include "order/epoch_key.hpp"
+#include "order/length_windows.hpp"
 #include "order/part_begin.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/order.hpp"
@@ -39,9 +40,16 @@ struct Order::EpochTable {
   std::uint64_t samples() const noexcept { return begin.back(); }
 };
 
+struct Order::SortedWindow {
+  std::uint64_t epoch = 0;
+  std::uint64_t number = 0;
+  std::vector<std::uint64_t> samples;
+};
+
 struct TableCache {
   std::mutex mutex;
   std::shared_ptr<const void> table;
+  std::shared_ptr<const void> window;
 };
 
 Order::Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& options)
@@ -76,16 +84,34 @@ Order::Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& o
              std::span<const std::uint16_t> assignment, std::span<const std::uint64_t> global_batches,
              std::uint64_t recipe)
     : Order(shard_samples, with_short_tail(options)) {
-  const bool plain = !options.sampling && options.samples_per_epoch == 0 && options.repeats == 1;
-  if (!plain || options.partition != Partition::global)
-    throw Error(ErrorCode::invalid_argument,
-                "buckets need each sample once per epoch: without sampling, samples_per_epoch, repeats and "
-                "partition by_shard");
+  check_plain("buckets need");
   options_ = options;
   recipe_ = recipe;
   buckets_ = std::make_shared<const BucketOrder>(
       assignment, global_batches,
       BucketOrderOptions{options.rank, options.world_size, options.order, options.tail, options.seed});
+}
+
+Order::Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& options,
+             std::vector<std::uint32_t> sizes, std::uint64_t length_window)
+    : Order(shard_samples, options) {
+  check_plain("length_window needs");
+  if (sizes.size() != samples_ || length_window == 0)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("length_window is {}, with the sizes of {} samples; it must be at least 1, and "
+                            "there are {} samples",
+                            length_window, sizes.size(), samples_));
+  windows_ = std::make_shared<const LengthWindows>(std::move(sizes), length_window,
+                                                   options.batch_size * options.world_size);
+}
+
+void Order::check_plain(const char* what) const {
+  const bool plain = !options_.sampling && options_.samples_per_epoch == 0 && options_.repeats == 1;
+  if (!plain || options_.partition != Partition::global)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} each sample once per epoch: without sampling, samples_per_epoch, repeats and "
+                            "partition by_shard",
+                            what));
 }
 
 std::vector<std::uint64_t> Order::left_out() const {
@@ -206,10 +232,7 @@ void Order::batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) c
   }
   if (index >= batches())
     throw Error(ErrorCode::invalid_argument, fmt::format("batch {} of {} in an epoch", index, batches()));
-  const bool by_shard = options_.partition == Partition::by_shard;
-  const std::shared_ptr<const EpochTable> sequence =
-      options_.order == OrderMode::windowed || by_shard ? table(epoch) : nullptr;
-  const std::uint64_t length = sequence ? sequence->samples() : positions();
+  const std::uint64_t length = has_table() ? table(epoch)->samples() : positions();
   const Rows rows = rows_of(index, length);
   out.samples.resize(rows.count);
   out.mask.assign(rows.count, 1);
@@ -219,12 +242,51 @@ void Order::batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) c
     if (position >= length && options_.tail == Tail::pad) out.mask[k] = 0;
   }
   if (sampling_) return draw(epoch, out);
-  if (sequence) {
-    place(*sequence, out.samples);
-  } else if (options_.order == OrderMode::shuffle) {
-    Permutation(samples_, epoch_key(options_.seed, epoch, kSamples)).apply(out.samples);
+  std::size_t sorted = 0;
+  if (windows_ && rows.first < length && rows.count > 0) {  // what fills up a tail is not sorted
+    sorted = std::min(rows.count, length - rows.first);
+    const std::uint64_t number = rows.first / windows_->positions();
+    const auto from = window(epoch, number)->samples.begin() +
+                      static_cast<std::ptrdiff_t>(rows.first - number * windows_->positions());
+    std::copy_n(from, sorted, out.samples.begin());
   }
+  to_samples(epoch, std::span(out.samples).subspan(sorted));
   out.draws = out.samples;
+}
+
+bool Order::has_table() const noexcept {
+  return options_.order == OrderMode::windowed || options_.partition == Partition::by_shard;
+}
+
+// Replaces positions in the epoch's sequence by samples.
+void Order::to_samples(std::uint64_t epoch, std::span<std::uint64_t> positions) const {
+  if (has_table())
+    place(*table(epoch), positions);
+  else if (options_.order == OrderMode::shuffle)
+    Permutation(samples_, epoch_key(options_.seed, epoch, kSamples)).apply(positions);
+}
+
+std::shared_ptr<const Order::SortedWindow> Order::window(std::uint64_t epoch, std::uint64_t number) const {
+  {
+    const std::lock_guard lock(cache_->mutex);
+    auto cached = std::static_pointer_cast<const SortedWindow>(cache_->window);
+    if (cached && cached->epoch == epoch && cached->number == number) return cached;
+  }
+  auto fresh = std::make_shared<SortedWindow>();
+  fresh->epoch = epoch;
+  fresh->number = number;
+  // Tail drop: what is left out is what an order without windows leaves out.
+  const std::uint64_t end =
+      options_.tail == Tail::drop ? batches() * options_.batch_size * options_.world_size : positions();
+  const std::uint64_t begin = number * windows_->positions();
+  fresh->samples.resize(std::min(windows_->positions(), end - begin));
+  std::iota(fresh->samples.begin(), fresh->samples.end(), begin);
+  to_samples(epoch, fresh->samples);
+  windows_->arrange(fresh->samples, epoch_key(options_.seed, epoch, mix64(kLengthWindows) ^ number),
+                    options_.order != OrderMode::sequential);
+  const std::lock_guard lock(cache_->mutex);
+  cache_->window = fresh;
+  return fresh;
 }
 
 // Replaces positions by samples. With repeats k, the rows of a global batch of b samples are k times the same
@@ -251,8 +313,10 @@ std::vector<std::uint32_t> Order::shards_of(std::uint64_t epoch) const {
 Order::Places Order::places(std::uint64_t epoch, std::uint64_t index) const {
   const std::shared_ptr<const EpochTable> sequence = table(epoch);
   const std::uint64_t samples = sequence->samples();
-  const Rows rows = rows_of(index, samples);
+  Rows rows = rows_of(index, samples);
   if (rows.count == 0) return {sequence->shards.size(), sequence->shards.size()};
+  if (windows_ && rows.first < samples)
+    rows = {rows.first / windows_->positions() * windows_->positions(), windows_->positions()};
   std::uint64_t first = rows.first % samples;
   std::uint64_t last = std::min(first + rows.count, samples) - 1;
   if (options_.order != OrderMode::sequential) {
