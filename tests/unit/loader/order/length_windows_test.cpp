@@ -151,8 +151,8 @@ TEST(LengthWindows, LeaveLessToPad) {
     const double few = padding(epoch_of(options(mode, Tail::drop), 5 * kGlobal, 1, 1).samples);
     const double many = padding(epoch_of(options(mode, Tail::drop), 5000, 1, 1).samples);
     EXPECT_GT(plain, 1.5);
-    EXPECT_LT(few, 1.35);
-    EXPECT_LT(many, 1.2);
+    EXPECT_LT(few, 1.25);
+    EXPECT_LT(many, 1.1);
   }
 }
 
