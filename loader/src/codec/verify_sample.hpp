@@ -11,7 +11,8 @@ namespace shard {
 
 // All throw corrupt naming shard and sample.
 //
-// Compares what is stored of a sample with its checksum: a frame has bytes that its sample does not depend on.
+// Compares what is stored of a sample with its checksum: a frame has bytes on which its sample does not
+// depend.
 void verify_frame(const StoredForm& form, const ShardReader& shard, std::uint64_t sample,
                   std::span<const std::byte> frame);
 // Compares a sample with its checksum. `bytes`: the sample as it goes to the device. If that is its frame,

@@ -17,7 +17,8 @@ inline bool own_sizes(const TransformWork& work) noexcept { return work.padded |
 SampleCrop own_crop(SampleCrop crop) noexcept;
 // From there to the view, where they are padded or cut into patches: nothing is resized.
 SampleCrop whole_crop(const SampleSize& size) noexcept;
-// The two passes around the programs, without what belongs to samples: samples -> pixels -> delivered samples.
+// The two passes around the programs, samples -> pixels -> delivered samples, without what belongs to
+// single samples.
 struct Passes {
   TransformWork to_pixels;
   TransformWork to_sample;
