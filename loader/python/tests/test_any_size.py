@@ -332,3 +332,15 @@ def test_a_length_window_leaves_less_to_pad(order, sets):
     ]
     assert [set().union(*(batch.ids.tolist() for batch in batches)) for batches in zip(*ranks)] == one
     assert sorted(sample for batch in one for sample in batch) == list(range(len(SIZES)))
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_operations_see_padded_samples_of_one_size(codec, make, reference):
+    images, augment = reference[0], OPERATIONS["places"]
+    data = make(codec=codec)
+    options = {"padded": 20, "fill": FILL, "layout": "nhwc", "augment": augment}
+    for batch in sl.Loader(data, **options_of(options)).epoch(1):
+        for image, sample in zip(batch.images, batch.ids.tolist()):
+            expected = np.full((40, 40, 3), FILL, np.uint8)
+            expected[:32, :32] = augment.apply(images[sample], sample, seed=3, epoch=1)
+            np.testing.assert_array_equal(image, expected)
