@@ -201,6 +201,107 @@ TEST_F(AugmentCuda, MixesPairsAsTheHostDoes) {
   }
 }
 
+// Samples of any size, padded or cut into patches: each has pixels, and a program, of its own size.
+struct OwnSizes {
+  TransformOptions view;
+  TransformWork work;
+  std::vector<std::vector<std::byte>> samples;
+  std::vector<const std::byte*> sources;
+  std::vector<SampleSize> sizes;
+  std::vector<SampleCrop> crops;
+  std::vector<std::uint32_t> tokens;
+  std::vector<Instruction> instructions;
+  std::vector<std::uint32_t> begins{0};
+  std::uint64_t units = 0;  // of work.delivered in the target
+
+  explicit OwnSizes(Random& random) {
+    SampleSpec stored{DType::u8, random.one_of({Layout::nhwc, Layout::nchw}), random.one_of({1U, 3U, 3U}), 0,
+                      0};
+    view.flip_probability = 0.5;
+    const bool patches = random.coin();
+    view.patch = patches ? random.between(1, 9) : 0;
+    view.max_tokens = patches ? random.between(1, 60) : 0;
+    view.padded = patches ? 0 : random.between(1, 16);
+    if (!patches && random.coin()) {
+      view.resize = ResizeKind::longest;
+      view.resize_height = view.resize_width = random.between(8, 90);
+    }
+    work.stored = stored;
+    work.delivered = stored.sized(view.patch, view.patch);
+    work.delivered.layout = patches ? Layout::nhwc : random.one_of({Layout::nhwc, Layout::nchw});
+    work.delivered.dtype = random.one_of({DType::u8, DType::f16, DType::f32});
+    work.exact = true;
+    work.patch = view.patch;
+    work.padded = view.padded != 0;
+    work.fill = {9, 8, 7, 6};
+    work.normalization = {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+    const auto operations =
+        testing::random_operations(random, {DType::u8, Layout::nhwc, stored.channels, 90, 90}, 6);
+    for (std::uint64_t i = random.between(1, 5); i > 0; --i) {
+      sizes.push_back({random.between(1, 90), random.between(1, 90)});
+      const SampleSpec sized = stored.sized(sizes.back().height, sizes.back().width);
+      samples.emplace_back(sized.size_bytes());
+      random.fill(samples.back());
+      crops.push_back(draw_crop(sized, view, 5, 0, i));
+      const SampleCrop& crop = crops.back();
+      const SampleSpec own{DType::u8, Layout::nhwc, stored.channels, crop.resized_height, crop.resized_width};
+      draw_program(own, fitting(operations), 5, 0, i, 0, instructions);
+      begins.push_back(static_cast<std::uint32_t>(instructions.size()));
+      if (patches) tokens.push_back(static_cast<std::uint32_t>(units));
+      units += patches ? crop.resized_height / view.patch * (crop.resized_width / view.patch) : 1;
+      if (patches) continue;
+      work.delivered.height = std::max(work.delivered.height, crop.resized_height + random.between(0, 3));
+      work.delivered.width = std::max(work.delivered.width, crop.resized_width + random.between(0, 3));
+    }
+    for (SampleCrop& crop : crops)
+      if (!patches) place_padded(crop, work.delivered.width);
+    for (const auto& sample : samples) sources.push_back(sample.data());
+    work.sources = sources;
+    work.sizes = sizes;
+    work.crops = crops;
+    work.tokens = tokens;
+    work.instructions = instructions;
+    work.begins = begins;
+  }
+  // Quarter turns are refused there.
+  static std::vector<Operation> fitting(std::vector<Operation> operations) {
+    std::erase_if(operations, [](const Operation& one) { return std::holds_alternative<ops::Turns>(one); });
+    return operations;
+  }
+  std::size_t target_bytes() const { return work.delivered.size_bytes() * units; }
+};
+
+TEST_F(AugmentCuda, EqualsTheHostForPaddedSamplesAndPatches) {
+  Random random(86);
+  for (int round = 0; round < 300; ++round) {
+    OwnSizes of(random);
+    std::vector<std::byte> host(of.target_bytes());
+    of.work.target = host.data();
+    transform_rows(of.work, 0, of.samples.size());
+
+    std::vector<std::unique_ptr<Memory>> blocks;
+    std::vector<const std::byte*> sources;
+    for (const std::vector<std::byte>& sample : of.samples) {
+      blocks.push_back(std::make_unique<Memory>(sample.size(), false));
+      require(cudaMemcpy(blocks.back()->get(), sample.data(), sample.size(), cudaMemcpyHostToDevice));
+      sources.push_back(blocks.back()->get());
+    }
+    const Memory target(host.size(), false);
+    const Memory augment_scratch(augment_scratch_bytes(of.work.delivered, of.units, true), false);
+    of.work.sources = sources;
+    of.work.target = target.get();
+    of.work.augment_scratch = augment_scratch.get();
+    const Memory pinned(transform_scratch_bytes(of.work), true);
+    const Memory scratch(transform_scratch_bytes(of.work), false);
+    launch_transform(of.work, pinned.get(), scratch.get(), nullptr);
+    require(cudaDeviceSynchronize());
+    std::vector<std::byte> device(host.size());
+    require(cudaMemcpy(device.data(), target.get(), device.size(), cudaMemcpyDeviceToHost));
+    ASSERT_EQ(device, host) << "round " << round << ", patch " << of.view.patch << ", padded "
+                            << of.view.padded;
+  }
+}
+
 TEST_F(AugmentCuda, EqualsTheHostForPackedFrames) {
   Random random(84);
   for (int round = 0; round < 60 && !HasFatalFailure(); ++round) {

@@ -290,6 +290,160 @@ TEST_P(LoaderContract, DeliversSamplesOfAnySizeAsPatches) {
       }
 }
 
+// Operations of every kind: of tables, colours, neighbours, places, and AugMix, which has copies and sums.
+inline std::vector<std::vector<Operation>> operations_of_any_size() {
+  ops::ColorJitter jitter;
+  jitter.p = 1;
+  jitter.contrast = Range{0.4, 1.6};
+  jitter.hue = Range{-0.3, 0.3};
+  ops::Affine turn;
+  turn.p = 1;
+  turn.degrees = {-40, 40};
+  turn.interpolation = Interpolation::bilinear;
+  turn.fill = {200, 100, 50};
+  ops::GaussianBlur blur;  // wider than many samples
+  blur.p = 1;
+  blur.kernel_size = 23;
+  ops::PaddedCrop shift;
+  shift.p = 1;
+  shift.padding = 9;
+  shift.reflect = true;
+  ops::Perspective perspective;
+  perspective.p = 0.7;
+  ops::Erasing erasing;
+  erasing.p = 0.7;
+  ops::VerticalFlip flip;
+  flip.p = 0.5;
+  ops::Sharpness sharpness;
+  sharpness.p = 1;
+  sharpness.factor = {1.5, 3};
+  return {{jitter, turn, ops::Equalize{1}},
+          {blur, shift, ops::AutoContrast{1}, flip},
+          {perspective, sharpness, erasing},
+          {ops::AugMix{}},
+          {ops::RandAugment{}, ops::ThreeAugment{}}};
+}
+
+// [row][column][channel] of a sample of any size, after its program.
+inline std::vector<std::uint8_t> operated(const FreeShape& shape, const TransformOptions& view,
+                                          std::uint64_t epoch, std::uint64_t id, SampleSize& size) {
+  const SampleSpec sized = shape.spec.sized(free_size(id).height, free_size(id).width);
+  const SampleCrop crop = draw_crop(sized, view, 7, epoch, id);
+  size = {crop.resized_height, crop.resized_width};
+  const auto planes =
+      plain_view(sized, free_sample(shape.spec, id), crop, size.height, size.width, view.filter, {});
+  const std::size_t count = std::size_t{size.height} * size.width;
+  std::vector<std::uint8_t> pixels(3 * count);
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = planes[i % 3 * count + i / 3];
+  const SampleSpec own{DType::u8, Layout::nhwc, 3, size.height, size.width};
+  std::vector<Instruction> program;
+  draw_program(own, view.operations, 7, epoch, id, 0, program);
+  run_program(own, program, pixels.data());
+  return pixels;
+}
+
+// Operations see the pixels of their sample, whatever else is in the batch and around them.
+TEST_P(LoaderContract, AppliesOperationsToPaddedSamplesAtTheirOwnSize) {
+  for (const CodecSpec& codec : {CodecSpec{}, CodecSpec{CodecSpec::Kind::packed}}) {
+    TempDir dir;
+    FreeShape shape;
+    shape.codec = codec;
+    write_free_dataset(dir.path(), shape);
+    const Dataset data = Dataset::open(dir.path());
+    for (const auto& operations : operations_of_any_size())
+      for (const bool resized : {false, true}) {
+        TransformOptions view;
+        view.padded = 4;
+        view.flip_probability = 0.5;
+        view.layout = resized ? Layout::nhwc : Layout::nchw;
+        view.fill = {9, 8, 7};
+        view.operations = operations;
+        if (resized) {
+          view.resize = ResizeKind::longest;
+          view.resize_height = view.resize_width = 37;
+        }
+        LoaderOptions options = free_options(view);
+        if (resized) options.memory.batch_bytes = data.info().largest().sample_bytes;
+        Loader loader(data, device_, options);
+        EXPECT_EQ(loader.stats().device_bytes, plan_memory(data, *device_, options).device_bytes);
+        std::vector<int> times(40, 0);
+        loader.start_epoch(2);
+        while (std::optional<Batch> batch = loader.next()) {
+          const Seen seen = look(*device_, *batch);
+          const SampleSpec spec = batch->spec();
+          for (std::size_t i = 0; i < seen.ids.size(); ++i) {
+            SampleSize size;
+            const auto pixels = operated(shape, view, 2, seen.ids[i], size);
+            const std::byte* const got = seen.images.data() + i * spec.size_bytes();
+            const std::size_t plane = std::size_t{spec.height} * spec.width;
+            for (std::uint32_t y = 0; y < spec.height; ++y)
+              for (std::uint32_t x = 0; x < spec.width; ++x)
+                for (std::uint32_t c = 0; c < 3; ++c) {
+                  const std::size_t pixel = std::size_t{y} * spec.width + x;
+                  const std::uint8_t expected = y < size.height && x < size.width
+                                                    ? pixels[(std::size_t{y} * size.width + x) * 3 + c]
+                                                    : view.fill[c];
+                  ASSERT_EQ(std::to_integer<int>(got[resized ? 3 * pixel + c : c * plane + pixel]), expected)
+                      << name_of(operations[0]) << ": sample " << seen.ids[i] << " of " << size.height
+                      << " x " << size.width << ", row " << y << ", column " << x;
+                }
+            ++times[seen.ids[i]];
+          }
+        }
+        EXPECT_EQ(times, std::vector<int>(40, 1));
+      }
+  }
+}
+
+// The same before a sample is cut into patches.
+TEST_P(LoaderContract, AppliesOperationsToSamplesThatBecomePatches) {
+  for (const CodecSpec& codec : {CodecSpec{}, CodecSpec{CodecSpec::Kind::packed}})
+    for (const std::uint32_t side : {4U, 7U}) {
+      TempDir dir;
+      FreeShape shape;
+      shape.codec = codec;
+      write_free_dataset(dir.path(), shape);
+      const Dataset data = Dataset::open(dir.path());
+      for (const auto& operations : operations_of_any_size()) {
+        TransformOptions view;
+        view.patch = side;
+        view.max_tokens = 20;
+        view.flip_probability = 0.5;
+        view.operations = operations;
+        LoaderOptions options = free_options(view);
+        options.memory.batch_bytes = side == 7 ? data.info().largest().sample_bytes : 0;
+        Loader loader(data, device_, options);
+        EXPECT_EQ(loader.stats().device_bytes, plan_memory(data, *device_, options).device_bytes);
+        loader.start_epoch(1);
+        while (std::optional<Batch> batch = loader.next()) {
+          const auto offsets = host_values<std::int32_t>(*batch, "patch_offsets");
+          const TensorView images = batch->images();
+          std::vector<std::uint8_t> bytes(images.size_bytes());
+          auto stream = device_->create_stream();
+          batch->wait_on(*stream);
+          const CopyItem item{reinterpret_cast<std::byte*>(bytes.data()), images.data, bytes.size()};
+          stream->copy_to_host({&item, 1});
+          stream->synchronize();
+          for (std::size_t i = 0; i < batch->size(); ++i) {
+            SampleSize size;
+            const auto pixels = operated(shape, view, 1, batch->ids()[i], size);
+            const std::uint32_t across = size.width / side;
+            for (std::uint32_t y = 0; y < size.height; ++y)
+              for (std::uint32_t x = 0; x < size.width; ++x)
+                for (std::uint32_t c = 0; c < 3; ++c) {
+                  const std::size_t patch =
+                      static_cast<std::size_t>(offsets[i]) + y / side * across + x / side;
+                  ASSERT_EQ(bytes[((patch * side + y % side) * side + x % side) * 3 + c],
+                            pixels[(std::size_t{y} * size.width + x) * 3 + c])
+                      << name_of(operations[0]) << ": sample " << batch->ids()[i] << ", row " << y
+                      << ", column " << x;
+                }
+          }
+        }
+      }
+    }
+}
+
 inline LoaderOptions bucket_options() {
   LoaderOptions options = free_options({});
   options.transform.layout = Layout::nchw;
@@ -402,6 +556,84 @@ TEST_P(LoaderContract, HasTheSameBucketsForAnyNumberOfRanksAndResumesInTheMiddle
   EXPECT_SHARD_ERROR(other.resume(loader.state()), ErrorCode::invalid_argument, "another sequence");
 }
 
+// Batches of samples that are padded, and of samples sorted for that.
+TEST_P(LoaderContract, SortsWindowsOfPaddedSamplesForAnyNumberOfRanksAndResumesInTheMiddle) {
+  TempDir dir;
+  write_free_dataset(dir.path(), {});
+  const Dataset data = Dataset::open(dir.path());
+  TransformOptions view;
+  view.padded = 1;
+  LoaderOptions options = free_options(view);
+  options.batch_size = 6;
+  const auto plain = global_batches(data, device_, options, 3);
+  const auto area = [](const std::vector<std::vector<std::uint64_t>>& batches) {
+    std::uint64_t pixels = 0;
+    for (const auto& batch : batches) {
+      SampleSize most;
+      for (const std::uint64_t id : batch)
+        most = {std::max(most.height, free_size(id).height), std::max(most.width, free_size(id).width)};
+      pixels += std::uint64_t{most.height} * most.width * batch.size();
+    }
+    return pixels;
+  };
+  for (const OrderMode order : {OrderMode::shuffle, OrderMode::windowed, OrderMode::sequential}) {
+    options.order = order;
+    options.window_shards = 1;
+    options.length_window = 24;
+    const auto one = global_batches(data, device_, options, 3);
+    ASSERT_EQ(one.size(), plain.size());
+    EXPECT_LT(area(one), area(plain) * 3 / 4);
+    std::vector<int> times(40, 0);
+    for (const auto& batch : one)
+      for (const std::uint64_t id : batch) ++times[id];
+    EXPECT_EQ(times, std::vector<int>(40, 1));
+    Loader loader(data, device_, options);
+    for (std::size_t done = 0; done <= one.size(); done += 3) {
+      loader.start_epoch(3);
+      for (std::size_t i = 0; i < done; ++i) ASSERT_TRUE(loader.next());
+      const LoaderState state = LoaderState::parse(loader.state().serialize());
+      for (const std::uint32_t ranks : {1U, 2U, 3U, 6U}) {
+        LoaderOptions some = options;
+        some.world_size = ranks;
+        EXPECT_EQ(global_batches(data, device_, some, 3, &state),
+                  std::vector(one.begin() + static_cast<std::ptrdiff_t>(done), one.end()))
+            << ranks << " ranks after " << done << " batches";
+      }
+    }
+    LoaderOptions wider = options;
+    wider.length_window = 36;
+    Loader other(data, device_, wider);
+    EXPECT_SHARD_ERROR(other.resume(loader.state()), ErrorCode::invalid_argument, "another sequence");
+  }
+}
+
+TEST_P(LoaderContract, RefusesWindowsThatSortNothing) {
+  TempDir dir;
+  write_free_dataset(dir.path(), {});
+  const Dataset data = Dataset::open(dir.path());
+  const auto refuses = [&](const char* why, auto change) {
+    LoaderOptions options = free_options({});
+    options.transform.padded = 1;
+    options.length_window = 24;
+    change(options);
+    EXPECT_SHARD_ERROR(Loader(data, device_, options), ErrorCode::invalid_argument, why);
+  };
+  refuses("no view is padded", [](LoaderOptions& o) { o.transform = views_of_any_size()[0].second; });
+  refuses("length_window is 99999999", [](LoaderOptions& o) { o.length_window = 99'999'999; });
+  refuses("each sample once", [](LoaderOptions& o) { o.repeats = 2; });
+  refuses("are not padded", [](LoaderOptions& o) {
+    o.transform.padded = 0;
+    o.buckets = {{24, 24}};
+  });
+  TempDir rigid;
+  write_dataset(rigid.path(), {});
+  LoaderOptions options = free_options({});
+  options.transform.padded = 1;
+  options.length_window = 24;
+  EXPECT_SHARD_ERROR(Loader(Dataset::open(rigid.path()), device_, options), ErrorCode::invalid_argument,
+                     "all samples are 12 x 10");
+}
+
 TEST_P(LoaderContract, RefusesBucketsThatAreNotPossible) {
   TempDir dir;
   write_free_dataset(dir.path(), {});
@@ -445,7 +677,16 @@ TEST_P(LoaderContract, RefusesPatchesThatAreNotPossible) {
   refuses("they go together", [](LoaderOptions& o) { o.transform.max_tokens = 0; });
   refuses("1 to 256", [](LoaderOptions& o) { o.transform.patch = 257; });
   refuses("leave layout out", [](LoaderOptions& o) { o.transform.layout = Layout::nchw; });
-  refuses("leave crop", [](LoaderOptions& o) { o.transform.operations = {ops::Grayscale{0.5}}; });
+  refuses("leave crop", [](LoaderOptions& o) { o.transform.padded = 8; });
+  refuses("use turns 2", [](LoaderOptions& o) {
+    ops::Turns turns;
+    turns.p = 1;
+    o.transform.operations = {turns};
+  });
+  refuses("mixed pairs", [](LoaderOptions& o) {
+    o.mix.mixup = 1;
+    o.tail = Tail::drop;
+  });
   refuses("correspondence", [](LoaderOptions& o) { o.correspondence = true; });
   refuses("lower batch_size", [](LoaderOptions& o) {
     o.batch_size = 65'536;
@@ -485,8 +726,10 @@ TEST_P(LoaderContract, RefusesViewsThatDoNotMakeOneSize) {
   refuses(view, "must be 1 to 8192");
   view = {};
   view.padded = 8;
-  view.operations = {ops::Equalize{1}};
-  refuses(view, "leave operations out");
+  ops::Turns turns;
+  turns.p = 1;
+  view.operations = {turns};
+  refuses(view, "use turns 2");
   view.operations = {};
   view.resize = ResizeKind::squash;
   view.resize_height = view.resize_width = 8;

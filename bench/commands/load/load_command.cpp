@@ -199,6 +199,8 @@ Of samples of any size: AREA:STEP:ASPECT, batches of one of the sizes of about A
       ->type_name("BUCKETS");
   sub.add_option("--batch-pixels", options.batch_pixels,
                  "With --buckets: pixels of a batch; 0: --batch-size");
+  sub.add_option("--length-window", options.length_window,
+                 "With --padded: sort so many samples of the order by size; 0: none");
   add_size_option(sub, "--batch-bytes", options.memory.batch_bytes,
                   "Of samples of any size: bytes of a batch on the device at a time")
       ->default_str("1.5 x the mean");

@@ -250,6 +250,8 @@ class StoredImages {
   SampleSpec spec_of(std::uint64_t sample) const;
   // XXH3-64 of the sample before the codec.
   std::uint64_t checksum(std::uint64_t sample) const;
+  // XXH3-64 of frame(): the same if samples are not framed().
+  std::uint64_t frame_checksum(std::uint64_t sample) const;
   // The stored bytes of the sample: one frame, or a row if they are not framed(). Throws unsupported if the
   // shard is on a server, and no copy is mapped.
   std::span<const std::byte> frame(std::uint64_t sample) const;
@@ -272,9 +274,8 @@ class StoredImages {
   std::string tensor(std::string_view part) const;
   // For messages: "field "mask": ".
   std::string place() const;
-  // Where a sample is stored, and the digest of these bytes.
+  // Where a sample is stored.
   FileRange range_of(std::uint64_t sample) const;
-  std::uint64_t stored_digest(std::uint64_t sample) const;
   // Checks the tables of offsets and sizes, which must fit each other and the bytes that are there. `head`:
   // of the shard.
   void check_frames(std::span<const std::byte> head) const;

@@ -127,3 +127,52 @@ def need_libcurl(address):
 
 def ids_of(loader, epoch=0):
     return [int(i) for batch in loader.epoch(epoch) for i in batch.ids]
+
+
+# Samples of any size (any_size.py).
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory):
+    """A folder of PNG files in two classes, every fifth of them grey."""
+    any_size = pytest.importorskip("any_size")
+    folder = tmp_path_factory.mktemp("any") / "images"
+    for number, (width, height) in enumerate(any_size.SIZES):
+        path = folder / "ab"[number % 2] / f"{number:02}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        any_size.picture(number, width, height, "L" if number % 5 == 4 else "RGB").save(path)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def sets(files, tmp_path_factory):
+    """The data set of each codec."""
+    any_size = pytest.importorskip("any_size")
+    made = {}
+    for codec in any_size.CODECS:
+        made[codec] = tmp_path_factory.mktemp("any") / codec
+        found = sl.convert(files, made[codec], size="original", codec=codec, samples_per_shard=7)
+        assert found.samples == len(any_size.SIZES)
+    return made
+
+
+@pytest.fixture(scope="session")
+def pictures(files, sets):
+    """The image of each sample."""
+    image = pytest.importorskip("PIL.Image")
+    return [image.open(files / key).convert("RGB") for key in sl.Dataset(sets["none"]).keys]
+
+
+@pytest.fixture(scope="session")
+def boxed(tmp_path_factory, files):
+    """A data set of a Writer, with boxes."""
+    any_size = pytest.importorskip("any_size")
+    folder = tmp_path_factory.mktemp("boxed") / "set"
+    columns = {"boxes": sl.Ragged("float32", 4), "names": sl.Ragged("int64")}
+    how = {"size": "original", "codec": "packed", "samples_per_shard": 9}
+    with sl.Writer(folder, columns=columns, **how) as writer:
+        for number, size in enumerate(any_size.SIZES):
+            boxes = any_size.boxes_of(number, *size)
+            image = files / "ab"[number % 2] / f"{number:02}.png"
+            writer.add(f"{number}", image, 0, boxes=boxes, names=np.arange(len(boxes)))
+    return folder

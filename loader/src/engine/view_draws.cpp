@@ -24,6 +24,7 @@ void ViewDraws::start(const Drawing& drawing, ThreadPool& pool) {
     views_[view].crops.resize(samples);
     views_[view].height = drawing.views[view].delivered.height;
     views_[view].width = drawing.views[view].delivered.width;
+    views_[view].padded = drawing.views[view].options->padded != 0;
     pieces_[view].resize(pieces);
   }
   submit_rows(pool, pieces, drawn_, [this, drawing](std::size_t piece) { draw_piece(drawing, piece); });
@@ -49,7 +50,9 @@ void ViewDraws::draw_piece(const Drawing& drawing, std::size_t piece) {
       crop = draw_crop(stored, *options, seed, drawing.epoch, draw);
       if (options->padded != 0) place_padded(crop, delivered.width);
       if (options->operations.empty()) continue;
-      draw_program(delivered, options->operations, loader_seed, drawing.epoch, draw,
+      const bool own = options->padded != 0 || options->patch != 0;
+      const SampleSpec pixels = own ? delivered.sized(crop.resized_height, crop.resized_width) : delivered;
+      draw_program(pixels, options->operations, loader_seed, drawing.epoch, draw,
                    static_cast<std::uint32_t>(number), drawn.instructions);
       drawn.ends.push_back(static_cast<std::uint32_t>(drawn.instructions.size()));
     }
@@ -99,7 +102,7 @@ void ViewDraws::describe(std::size_t view, std::size_t first, std::size_t rows, 
 std::vector<DrawnSteps> ViewDraws::steps() const {
   std::vector<DrawnSteps> views;
   for (const View& view : views_)
-    views.push_back({view.crops, view.steps, view.step_begins, view.height, view.width});
+    views.push_back({view.crops, view.steps, view.step_begins, view.height, view.width, view.padded});
   return views;
 }
 

@@ -48,6 +48,7 @@ class ViewDraws {
     std::vector<std::uint32_t> step_begins;
     std::uint32_t height = 0;
     std::uint32_t width = 0;
+    bool padded = false;
   };
   // Programs of some samples of a batch in one view, and where each of them ends.
   struct Piece {

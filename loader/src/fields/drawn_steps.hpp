@@ -16,6 +16,8 @@ struct DrawnSteps {
   // Of the view, in this batch.
   std::uint32_t height = 0;
   std::uint32_t width = 0;
+  // TransformOptions::padded: steps are those of each sample's own rows and columns (Geometry).
+  bool padded = false;
 };
 
 }  // namespace shard

@@ -148,11 +148,15 @@ Geometry draw_geometry(const TransformWork& work, const TransformOptions& option
                        std::uint64_t epoch, std::uint64_t draw, std::uint32_t view) {
   Geometry geometry;
   geometry.crop = draw_crop(work.stored, options, crop_seed(seed, view), epoch, draw);
-  if (options.padded != 0) place_padded(geometry.crop, work.delivered.width);
   geometry.height = work.delivered.height;
   geometry.width = work.delivered.width;
+  if (options.padded != 0 || options.patch != 0) {
+    geometry.height = geometry.crop.resized_height;
+    geometry.width = geometry.crop.resized_width;
+  }
   std::vector<Instruction> program;
-  draw_program(work.delivered, options.operations, seed, epoch, draw, view, program);
+  const SampleSpec pixels = work.delivered.sized(geometry.height, geometry.width);
+  draw_program(pixels, options.operations, seed, epoch, draw, view, program);
   append_geometric(program, geometry.steps);
   return geometry;
 }

@@ -74,6 +74,11 @@ void TargetColumns::start_sample(const ShardReader& shard, std::uint64_t sample,
     geometry.crop = drawn.crops[row];
     geometry.height = drawn.height;
     geometry.width = drawn.width;
+    if (drawn.padded) {
+      geometry.crop.column = 0;
+      geometry.height = geometry.crop.resized_height;
+      geometry.width = geometry.crop.resized_width;
+    }
     geometry.steps.assign(steps.begin(), steps.end());
     steps_of(geometry, steps_[view]);
   }

@@ -20,6 +20,7 @@ enum Purpose : std::uint64_t {
   kRounds = 9,
   kBucketSamples = 10,
   kBucketBatches = 11,
+  kLengthWindows = 12,
 };
 
 // A key for one purpose of one epoch.

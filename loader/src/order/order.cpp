@@ -7,6 +7,8 @@
 
 #include "order/bucket_order.hpp"
 #include "order/epoch_key.hpp"
+#include "order/length_windows.hpp"
+#include "order/order_cache.hpp"
 #include "order/part_begin.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/order.hpp"
@@ -37,11 +39,6 @@ struct Order::EpochTable {
   std::vector<std::uint64_t> begin;         // of each shard in the sequence; one more than shards
   std::vector<std::uint64_t> window_begin;  // positions; one more than windows
   std::uint64_t samples() const noexcept { return begin.back(); }
-};
-
-struct TableCache {
-  std::mutex mutex;
-  std::shared_ptr<const void> table;
 };
 
 Order::Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& options)
@@ -76,16 +73,21 @@ Order::Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& o
              std::span<const std::uint16_t> assignment, std::span<const std::uint64_t> global_batches,
              std::uint64_t recipe)
     : Order(shard_samples, with_short_tail(options)) {
-  const bool plain = !options.sampling && options.samples_per_epoch == 0 && options.repeats == 1;
-  if (!plain || options.partition != Partition::global)
-    throw Error(ErrorCode::invalid_argument,
-                "buckets need each sample once per epoch: without sampling, samples_per_epoch, repeats and "
-                "partition by_shard");
+  check_plain("buckets need");
   options_ = options;
   recipe_ = recipe;
   buckets_ = std::make_shared<const BucketOrder>(
       assignment, global_batches,
       BucketOrderOptions{options.rank, options.world_size, options.order, options.tail, options.seed});
+}
+
+void Order::check_plain(const char* what) const {
+  const bool plain = !options_.sampling && options_.samples_per_epoch == 0 && options_.repeats == 1;
+  if (!plain || options_.partition != Partition::global)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} each sample once per epoch: without sampling, samples_per_epoch, repeats and "
+                            "partition by_shard",
+                            what));
 }
 
 std::vector<std::uint64_t> Order::left_out() const {
@@ -206,10 +208,7 @@ void Order::batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) c
   }
   if (index >= batches())
     throw Error(ErrorCode::invalid_argument, fmt::format("batch {} of {} in an epoch", index, batches()));
-  const bool by_shard = options_.partition == Partition::by_shard;
-  const std::shared_ptr<const EpochTable> sequence =
-      options_.order == OrderMode::windowed || by_shard ? table(epoch) : nullptr;
-  const std::uint64_t length = sequence ? sequence->samples() : positions();
+  const std::uint64_t length = has_table() ? table(epoch)->samples() : positions();
   const Rows rows = rows_of(index, length);
   out.samples.resize(rows.count);
   out.mask.assign(rows.count, 1);
@@ -219,12 +218,28 @@ void Order::batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) c
     if (position >= length && options_.tail == Tail::pad) out.mask[k] = 0;
   }
   if (sampling_) return draw(epoch, out);
-  if (sequence) {
-    place(*sequence, out.samples);
-  } else if (options_.order == OrderMode::shuffle) {
-    Permutation(samples_, epoch_key(options_.seed, epoch, kSamples)).apply(out.samples);
+  std::size_t sorted = 0;
+  if (windows_ && rows.first < length && rows.count > 0) {  // what fills up a tail is not sorted
+    sorted = std::min(rows.count, length - rows.first);
+    const std::uint64_t number = rows.first / windows_->positions();
+    const auto from = window(epoch, number)->samples.begin() +
+                      static_cast<std::ptrdiff_t>(rows.first - number * windows_->positions());
+    std::copy_n(from, sorted, out.samples.begin());
   }
+  to_samples(epoch, std::span(out.samples).subspan(sorted));
   out.draws = out.samples;
+}
+
+bool Order::has_table() const noexcept {
+  return options_.order == OrderMode::windowed || options_.partition == Partition::by_shard;
+}
+
+// Replaces positions in the epoch's sequence by samples.
+void Order::to_samples(std::uint64_t epoch, std::span<std::uint64_t> positions) const {
+  if (has_table())
+    place(*table(epoch), positions);
+  else if (options_.order == OrderMode::shuffle)
+    Permutation(samples_, epoch_key(options_.seed, epoch, kSamples)).apply(positions);
 }
 
 // Replaces positions by samples. With repeats k, the rows of a global batch of b samples are k times the same
@@ -251,8 +266,10 @@ std::vector<std::uint32_t> Order::shards_of(std::uint64_t epoch) const {
 Order::Places Order::places(std::uint64_t epoch, std::uint64_t index) const {
   const std::shared_ptr<const EpochTable> sequence = table(epoch);
   const std::uint64_t samples = sequence->samples();
-  const Rows rows = rows_of(index, samples);
+  Rows rows = rows_of(index, samples);
   if (rows.count == 0) return {sequence->shards.size(), sequence->shards.size()};
+  if (windows_ && rows.first < samples)
+    rows = {rows.first / windows_->positions() * windows_->positions(), windows_->positions()};
   std::uint64_t first = rows.first % samples;
   std::uint64_t last = std::min(first + rows.count, samples) - 1;
   if (options_.order != OrderMode::sequential) {

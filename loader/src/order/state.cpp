@@ -7,6 +7,7 @@
 #include "base/text/quote.hpp"
 #include "fields/view_text.hpp"
 #include "order/bucket_order.hpp"
+#include "order/length_windows.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/order.hpp"
 
@@ -39,6 +40,7 @@ std::string Order::described(std::uint64_t drawn) const {
   if (windowed || options_.partition == Partition::by_shard) {
     for (const std::uint64_t begin : shard_begin_) text += fmt::format(" {}", begin);
   }
+  if (windows_) text += fmt::format(" sorted {}", to_hex(windows_->digest()));
   if (sampling_)
     text += fmt::format(" epoch {} repeats {} drawn {}", positions(), options_.repeats, to_hex(drawn));
   return text;

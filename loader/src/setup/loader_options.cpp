@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -14,6 +16,7 @@
 #include "fields/fields.hpp"
 #include "fields/views.hpp"
 #include "shard/error.hpp"
+#include "transform/arithmetic.hpp"
 
 namespace shard {
 
@@ -26,7 +29,8 @@ constexpr unsigned kRemoteThreads = 16;
 unsigned default_threads() { return std::min(cpu_count(), 8U); }
 
 // About how many bytes the samples of a batch have, decoded, on average: by the sizes of some shards that lie
-// apart. With buckets, whose samples may be larger than others: of the bucket with the most.
+// apart. With buckets, whose samples may be larger than others: of the bucket with the most. With
+// length_window: of the batch of a window with the largest samples.
 std::uint64_t mean_batch_bytes(const Dataset& dataset, const LoaderOptions& options) {
   constexpr std::size_t kShards = 8;
   const std::size_t shards = dataset.info().shards.size();
@@ -38,6 +42,7 @@ std::uint64_t mean_batch_bytes(const Dataset& dataset, const LoaderOptions& opti
     std::uint64_t samples = 0;
   };
   std::vector<Sum> sums(in_buckets ? options.buckets.size() : 1);
+  std::vector<std::uint64_t> sizes;
   for (std::size_t i = 0; i < asked; ++i) {
     const ShardReader& shard = dataset.shard(static_cast<std::uint32_t>(i * shards / asked));
     for (std::uint64_t sample = 0; sample < shard.size(); ++sample) {
@@ -45,7 +50,15 @@ std::uint64_t mean_batch_bytes(const Dataset& dataset, const LoaderOptions& opti
       Sum& sum = sums[in_buckets ? bucket_of(spec.height, spec.width, options.buckets) : 0];
       sum.bytes += spec.size_bytes();
       ++sum.samples;
+      if (options.length_window > 0) sizes.push_back(spec.size_bytes());
     }
+  }
+  if (!sizes.empty()) {
+    const std::uint64_t global = options.batch_size * options.world_size;
+    const std::uint64_t batches = (options.length_window + global - 1) / global;
+    std::sort(sizes.begin(), sizes.end(), std::greater<>());
+    sizes.resize((sizes.size() + batches - 1) / batches);
+    sums[0] = {std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}), sizes.size()};
   }
   std::uint64_t most = 0;
   for (std::size_t i = 0; i < sums.size(); ++i) {
@@ -164,32 +177,74 @@ std::vector<std::uint64_t> samples_of_shards(const DatasetInfo& info) {
   return samples;
 }
 
-Order make_order(const Dataset& dataset, const LoaderOptions& options) {
-  const std::vector<std::uint64_t> shards = samples_of_shards(dataset.info());
-  if (options.buckets.empty()) return {shards, options};
-  check_buckets(options.buckets);
+namespace {
+
+// Calls visit(rows and columns) for each sample, in their order.
+template <class Visit>
+void for_each_stored_size(const Dataset& dataset, const LoaderOptions& options, const char* what,
+                          const Visit& visit) {
   if (dataset.is_remote() && options.order != OrderMode::shuffle)
-    throw Error(ErrorCode::unsupported,
-                "buckets of a data set on a server need order shuffle; make a copy first for another order");
-  std::vector<std::uint16_t> assignment;
-  std::vector<std::uint64_t> global_batches;
-  for (const Bucket& bucket : options.buckets) global_batches.push_back(options.global_batch_of(bucket));
+    throw Error(ErrorCode::unsupported, fmt::format("{} of a data set on a server needs order shuffle; make "
+                                                    "a copy first for another order",
+                                                    what));
   const std::uint64_t samples = dataset.size();
-  assignment.reserve(samples);
-  SampleSize last;
-  std::uint16_t bucket = 0;
   for (std::uint64_t i = 0; i < samples; ++i) {
     const Dataset::Location at = dataset.locate(i);
     const SampleSpec spec = dataset.shard(at.shard).images().spec_of(at.sample);
-    if (const SampleSize size{spec.height, spec.width}; size != last) {
-      bucket = static_cast<std::uint16_t>(bucket_of(size.height, size.width, options.buckets));
-      last = size;
-    }
-    assignment.push_back(bucket);
+    visit(SampleSize{spec.height, spec.width});
   }
+}
+
+Order make_bucket_order(const Dataset& dataset, const LoaderOptions& options) {
+  check_buckets(options.buckets);
+  std::vector<std::uint16_t> assignment;
+  std::vector<std::uint64_t> global_batches;
+  for (const Bucket& bucket : options.buckets) global_batches.push_back(options.global_batch_of(bucket));
+  assignment.reserve(dataset.size());
+  SampleSize last;
+  std::uint16_t bucket = 0;
+  for_each_stored_size(dataset, options, "loading in buckets", [&](const SampleSize& size) {
+    if (size != last)
+      bucket = static_cast<std::uint16_t>(bucket_of(size.height, size.width, options.buckets));
+    last = size;
+    assignment.push_back(bucket);
+  });
   std::string recipe(words_of(options.bucket_crop)[static_cast<std::size_t>(options.bucket_crop)]);
   for (const Bucket& of : options.buckets) recipe += fmt::format(" {} x {}", of.height, of.width);
-  return {shards, options, assignment, global_batches, xxh3(recipe)};
+  return {samples_of_shards(dataset.info()), options, assignment, global_batches, xxh3(recipe)};
+}
+
+// Sorted by the sizes that the first padded view delivers. Its resize, longest, makes the same order whatever
+// its number: that may change from run to run.
+Order make_sorted_order(const Dataset& dataset, const LoaderOptions& options) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("length_window is {}, but {}: leave it out", options.length_window, why));
+  };
+  if (!options.buckets.empty()) refuse("samples of buckets are not padded");
+  const std::vector<TransformOptions> views = views_of(options);
+  const auto padded =
+      std::find_if(views.begin(), views.end(), [](const TransformOptions& view) { return view.padded != 0; });
+  if (padded == views.end()) refuse("no view is padded");
+  const SampleSpec& stored = dataset.info().spec;
+  if (!stored.is_free()) refuse(fmt::format("all samples are {} x {}", stored.height, stored.width));
+  TransformOptions view = *padded;
+  if (view.resize != ResizeKind::none) view.resize_height = view.resize_width = kMaxResized;
+  std::vector<std::uint32_t> sizes;
+  sizes.reserve(dataset.size());
+  for_each_stored_size(dataset, options, "length_window", [&](const SampleSize& size) {
+    const SampleSize made = padded_size(stored.sized(size.height, size.width), view);
+    sizes.push_back(made.height << 16U | made.width);
+  });
+  return {samples_of_shards(dataset.info()), options, std::move(sizes), options.length_window};
+}
+
+}  // namespace
+
+Order make_order(const Dataset& dataset, const LoaderOptions& options) {
+  if (options.length_window != 0) return make_sorted_order(dataset, options);
+  if (!options.buckets.empty()) return make_bucket_order(dataset, options);
+  return {samples_of_shards(dataset.info()), options};
 }
 
 }  // namespace shard

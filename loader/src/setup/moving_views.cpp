@@ -16,7 +16,6 @@ bool moves(const Operation& operation) {
 
 std::optional<std::string> what_moves(const SampleSpec& stored, const TransformOptions& view) {
   if (view.patch != 0) return std::string("is resized to patches");
-  if (view.padded != 0 && view.flip_probability == 0 && view.resize == ResizeKind::none) return std::nullopt;
   if (view.resize != ResizeKind::none)
     return fmt::format("is resized ({})", words_of(ResizeKind{})[static_cast<std::size_t>(view.resize)]);
   if (view.crop == CropKind::random_resized) return std::string("is a random resized crop");

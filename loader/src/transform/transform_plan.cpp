@@ -23,11 +23,25 @@ namespace {
 
 std::string numbers(const std::vector<float>& values) { return fmt::format("[{}]", fmt::join(values, ", ")); }
 
-// What operations are applied to, if the stored dtype allows it.
-SampleSpec pixels_to_augment(const TransformWork& work) {
+// What operations are applied to, if the stored dtype allows it. Padded samples and patches: each sample has
+// its own size, and the result is free if the stored samples are.
+SampleSpec pixels_to_augment(const TransformWork& work, const TransformOptions& options) {
   SampleSpec pixels = augment::pixels_of(work.delivered);
   pixels.dtype = work.stored.dtype;
-  return pixels;
+  if (options.padded == 0 && options.patch == 0) return pixels;
+  if (work.stored.is_free()) return pixels.sized(0, 0);
+  if (options.patch == 0) {
+    const SampleSize size = padded_size(work.stored, options);
+    return pixels.sized(size.height, size.width);
+  }
+  const SampleSize grid = patch_grid(work.stored, options);
+  return pixels.sized(grid.height * options.patch, grid.width * options.patch);
+}
+
+// The most pixels that operations see of a sample.
+std::uint64_t most_pixels(const TransformWork& work, const TransformOptions& options) {
+  const std::uint64_t pixels = std::uint64_t{work.delivered.height} * work.delivered.width;
+  return options.patch != 0 ? pixels * options.max_tokens : pixels;
 }
 
 [[noreturn]] void refuse(const std::string& message) { throw Error(ErrorCode::invalid_argument, message); }
@@ -111,18 +125,14 @@ void check_resize_options(const SampleSpec& stored, const TransformOptions& opti
       options.max_tokens > kMaxTokens)
     refuse(fmt::format("patch is {} and max_tokens {}; they go together, 1 to {} and 1 to {}", options.patch,
                        options.max_tokens, kMaxPatch, kMaxTokens));
-  if (options.patch != 0 && (options.crop != CropKind::none || options.resize != ResizeKind::none ||
-                             options.padded != 0 || !options.operations.empty()))
-    refuse("patch resizes whole samples: leave crop, resize, padded and operations out");
+  if (options.patch != 0 &&
+      (options.crop != CropKind::none || options.resize != ResizeKind::none || options.padded != 0))
+    refuse("patch resizes whole samples: leave crop, resize and padded out");
   if (options.patch != 0 && options.layout.value_or(Layout::nhwc) != Layout::nhwc)
     refuse("patches have their pixels' channels together: leave layout out, or use nhwc");
   const bool keeps_shape = options.resize == ResizeKind::none || options.resize == ResizeKind::longest;
   if (options.padded != 0 && (options.crop != CropKind::none || !keeps_shape))
     refuse("padded keeps whole samples: leave crop out, and resize but for longest");
-  if (options.padded != 0 && !options.operations.empty())
-    refuse(
-        "padded samples lie in an image whose size depends on the others of the batch, and what operations "
-        "make of them would, too: leave operations out, or use letterbox");
 }
 
 void check_crop_options(const SampleSpec& stored, const TransformOptions& options) {
@@ -328,6 +338,7 @@ TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& gi
   work.exact = is_exact(work.stored, options);
   work.filter = options.filter;
   work.patch = options.patch;
+  work.padded = options.padded != 0;
   if (work.exact)
     for (std::size_t c = 0; c < work.fill.size() && !options.fill.empty(); ++c)
       work.fill[c] = options.fill[std::min(c, options.fill.size() - 1)];
@@ -335,7 +346,10 @@ TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& gi
   check_shrinking(info, work, options);
   work.normalize = !work.stored.is_tensor() && (is_float(work.stored.dtype) ? asked.normalization.has_value()
                                                                             : is_float(work.delivered.dtype));
-  check_operations(pixels_to_augment(work), options.operations, view);
+  if (!options.operations.empty() && most_pixels(work, options) * work.delivered.channels >= 1ULL << 31U)
+    refuse(fmt::format("view {}: operations take samples of fewer than 2^31 values, not of {}", view,
+                       most_pixels(work, options) * work.delivered.channels));
+  check_operations(pixels_to_augment(work, options), options.operations, view);
   return work;
 }
 

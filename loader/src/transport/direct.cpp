@@ -346,10 +346,11 @@ class Direct final : public Transport {
     const StoredForm& form = *context_.forms[slot.fetch[row].part];
     const std::span<std::byte> sample(row_of(reads, row), slot.fetch[row].size_bytes);
     if (!read.plain) {
-      const std::byte* const frame = reads.frames.get() + read.frame_begin + read.skew;
+      const std::span frame(reads.frames.get() + read.frame_begin + read.skew, read.needed - read.skew);
+      if (slot.verify) verify_frame(form, shard, at.sample, frame);
       try {
         const StoredImages& images = form.images(shard);
-        images.codec().decode({frame, read.needed - read.skew}, sample, images.spec_of(at.sample));
+        images.codec().decode(frame, sample, images.spec_of(at.sample));
       } catch (const Error& error) {
         rethrow_for(shard, form.name_of(shard, at.sample), error);
       }

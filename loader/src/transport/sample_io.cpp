@@ -40,7 +40,10 @@ void stage_row(const Dataset& dataset, const StoredForm& form, const FetchItem& 
     }
   } else {
     try {
-      form.images(shard).read(at.sample, {target, item.size_bytes});
+      if (verify)
+        read_verified(form, shard, at.sample, {target, item.size_bytes});
+      else
+        form.images(shard).read(at.sample, {target, item.size_bytes});
     } catch (const Error& error) {  // it already names shard and sample
       throw explained(shard, error);
     }

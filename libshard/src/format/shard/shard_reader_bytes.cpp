@@ -33,7 +33,7 @@ StoredSampleRange ShardReader::Impl::stored_sample(std::uint64_t number) const {
   const StoredImages& field = in_order(static_cast<std::size_t>(number / header.samples));
   const std::uint64_t sample = number % header.samples;
   const FileRange range = field.range_of(sample);
-  return {range.begin, range.size_bytes, field.stored_digest(sample)};
+  return {range.begin, range.size_bytes, field.frame_checksum(sample)};
 }
 
 std::uint64_t ShardReader::Impl::first_stored_from(std::uint64_t offset) const {

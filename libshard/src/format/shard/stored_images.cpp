@@ -128,7 +128,8 @@ FileRange StoredImages::range_of(std::uint64_t sample) const {
   return {range_.begin + begin, end - begin};
 }
 
-std::uint64_t StoredImages::stored_digest(std::uint64_t sample) const {
+std::uint64_t StoredImages::frame_checksum(std::uint64_t sample) const {
+  shard_->check_index(sample);
   return shard_->load_at(framed_ ? frame_checksums_ : checksums_, sample);
 }
 
@@ -176,7 +177,7 @@ void StoredImages::load_stored(std::uint64_t sample, std::uint64_t begin, std::s
     shard_->copy(out, shard_->mapped(begin, out.size()));
     return shard_->check_unchanged();  // the rest of the page at which a file was cut reads as zeros
   }
-  const std::uint64_t stated = stored_digest(sample);
+  const std::uint64_t stated = frame_checksum(sample);
   if (shard_->load_copy(out, begin, stated)) return;
   for (int attempt = 1;; ++attempt) {
     shard_->remote->read_ahead(begin, out, range_.end);
@@ -200,7 +201,7 @@ void StoredImages::load(std::uint64_t sample, const SampleSpec& of, std::span<st
   load_stored(sample, range.begin, frame);
   if (check_frame) {
     const std::uint64_t found = xxh3(frame);
-    const std::uint64_t stated = stored_digest(sample);
+    const std::uint64_t stated = frame_checksum(sample);
     if (found != stated) {
       shard_->corrupt_sample(
           sample, fmt::format("{}its stored frame has the XXH3-64 {}, not {}: the bytes have changed",

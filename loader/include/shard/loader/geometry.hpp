@@ -29,7 +29,8 @@ void append_geometric(std::span<const Instruction> program, std::vector<Instruct
 // What happens to the places of one sample in one view.
 struct Geometry {
   SampleCrop crop;
-  // Rows and columns of the view.
+  // Rows and columns of the view. Padded samples: those of the sample in it, which begins at row 0 and column
+  // 0, flipped or not, and `crop` is not place_padded().
   std::uint32_t height = 0;
   std::uint32_t width = 0;
   // Geometric instructions, in the order in which they are executed.

@@ -36,7 +36,8 @@ constexpr std::array<std::string_view, 5> words_of(TransportKind) {
 }
 std::string_view to_string(TransportKind kind) noexcept;
 
-// When samples are compared with their checksums before they are delivered.
+// When samples are compared with their checksums before they are delivered: those of their stored bytes and
+// those of what these decode to.
 enum class Verify : std::uint8_t { never, first_epoch, always };
 constexpr std::array<std::string_view, 3> words_of(Verify) { return {"never", "first_epoch", "always"}; }
 
@@ -138,6 +139,9 @@ struct LoaderOptions : OrderOptions {
   // world_size / (h x w) samples, and at least one for each rank; batch_size is not used. 0: batch_size x
   // world_size samples.
   std::uint64_t batch_pixels = 0;
+  // Samples of any size with a padded view. Above 0: of each so many samples of the order, those of about the
+  // same size come in one batch, so that less is padded (Order). Rounded up to whole global batches.
+  std::uint64_t length_window = 0;
   // Of images; tensors have none.
   UnnamedLayout unnamed_layout = UnnamedLayout::stored;
   // Mixup and cutmix of neighbours, for samples stored as u8 or with codec packed; one view. A batch then has
@@ -200,6 +204,7 @@ struct LoaderOptions : OrderOptions {
     OrderOptions::members(of, visit);
     visit("bucket_crop", of.bucket_crop, Limits{});
     visit("batch_pixels", of.batch_pixels, Limits{.high = 1'099'511'627'776});  // 2^40
+    visit("length_window", of.length_window, Limits{.high = 16'777'216});       // 2^24
     visit("unnamed_layout", of.unnamed_layout, Limits{});
     visit("correspondence", of.correspondence, Limits{});
     visit("verify", of.verify, Limits{});

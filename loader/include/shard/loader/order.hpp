@@ -170,6 +170,7 @@ struct BatchIndices {
 
 struct TableCache;
 class BucketOrder;
+class LengthWindows;
 
 // Immutable and thread safe. Needs one number per shard, and nothing per sample.
 class Order {
@@ -184,6 +185,11 @@ class Order {
   Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& options,
         std::span<const std::uint16_t> assignment, std::span<const std::uint64_t> global_batches,
         std::uint64_t recipe = 0);
+  // Batches of samples of about the same size (loader/src/order/length_windows.hpp): windows of
+  // `length_window` positions, rounded up to whole global batches, are sorted by size. sizes: of each sample,
+  // rows << 16 | columns. Each sample once per epoch, partition global.
+  Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& options,
+        std::vector<std::uint32_t> sizes, std::uint64_t length_window);
   // Batches of a rank per epoch.
   std::uint64_t batches() const noexcept;
   // Positions of an epoch, of all ranks together.
@@ -233,13 +239,19 @@ class Order {
     std::uint64_t first;
     std::uint64_t count;
   };
+  // The samples of a window in the order in which they are delivered.
+  struct SortedWindow;
   std::vector<ShardPart> parts_of(std::uint64_t epoch) const;
   Rows rows_of(std::uint64_t index, std::uint64_t length) const noexcept;
   std::shared_ptr<const EpochTable> table(std::uint64_t epoch) const;
+  std::shared_ptr<const SortedWindow> window(std::uint64_t epoch, std::uint64_t number) const;
+  void check_plain(const char* what) const;
   void check_sampling() const;
   bool permutes_few() const noexcept;
   std::string described(std::uint64_t drawn) const;
   void draw(std::uint64_t epoch, BatchIndices& out) const;
+  bool has_table() const noexcept;
+  void to_samples(std::uint64_t epoch, std::span<std::uint64_t> positions) const;
   void place(const EpochTable& sequence, std::span<std::uint64_t> positions) const;
 
   OrderOptions options_;
@@ -251,6 +263,8 @@ class Order {
   // Null: without buckets.
   std::shared_ptr<const BucketOrder> buckets_;
   std::uint64_t recipe_ = 0;
+  // Null: samples are not sorted.
+  std::shared_ptr<const LengthWindows> windows_;
 };
 
 }  // namespace shard

@@ -97,8 +97,8 @@ struct TransformOptions {
   std::uint32_t padded = 0;
   // Above 0: samples are delivered as square patches of this side, 1 to 256, and a batch is [tokens,
   // patch * patch * channels]: all patches of its first sample, row by row, then those of the next one. In a
-  // patch, pixels are row by row, with their channels together. Without resize, crop and operations: the
-  // whole sample is resized to patch_grid() patches.
+  // patch, pixels are row by row, with their channels together. Without resize and crop: the whole sample is
+  // resized to patch_grid() patches. Operations come before it is cut into patches.
   std::uint32_t patch = 0;
   // With patch: of each sample, at most. 1 to 65536.
   std::uint32_t max_tokens = 0;
@@ -125,8 +125,9 @@ struct TransformOptions {
   // channel; up to four channels may have three, and a fourth has mean 0 and std 1 then. If no normalisation
   // is recorded for floats (mean 0, std 1), they become (value - mean) / std after the resize.
   std::optional<Normalization> normalization;
-  // Executed in this order on the cropped, resized and flipped pixels,
-  // for samples stored as u8 or with codec packed (augment.hpp).
+  // Executed in this order on the cropped, resized and flipped pixels, for samples stored as u8 or with codec
+  // packed (augment.hpp). Padded samples and patches: on each sample's own pixels, before they are padded or
+  // cut.
   std::vector<Operation> operations;
 };
 
@@ -209,6 +210,9 @@ struct TransformWork {
   // On a GPU, with programs: device memory of augment_scratch_bytes(), 256-byte aligned,
   // used only during the work.
   std::byte* augment_scratch = nullptr;
+  // Programs are executed on what the boxes are resized to (resized_height x resized_width), before that is
+  // placed and the rest filled: TransformOptions::padded. With patch it is always so.
+  bool padded = false;
   // Mixup and cutmix (mix.hpp), for stored u8: pair i mixes rows 2i and 2i + 1 of the target.
   // Empty, or sources.size() / 2 entries.
   std::span<const MixPair> pairs{};

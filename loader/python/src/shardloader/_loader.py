@@ -144,6 +144,8 @@ class Loader:
         the middle. cover=(h, w): as small as covers it, and the middle of that, or random_crop=(h, w).
     padded: True, or what sides are multiples of: samples keep their shapes (with longest=N: are resized),
         lie at row 0 and column 0, and a batch has the size of its largest; Batch.view_sizes.
+    length_window: with padded: of each so many samples of the order (some dozen batches), those of about the
+        same size come in one batch, so that less is padded. Every sample comes once per epoch as before.
     patch, max_tokens: patch=16, max_tokens=256: each sample is resized to whole patches of 16 x 16 pixels,
         as many as fit into 256 with its aspect ratio (NaFlex), and Batch.images is [patches, 16 * 16 *
         channels]: those of all samples, one after the other. column("patch_offsets"), int32 [sample + 1],
@@ -263,6 +265,7 @@ class Loader:
             "tail": tail_of(tail, drop_last),
             "sampling": sampling_of(self.data, mixed, sampling),
             "batch_pixels": passed["batch_pixels"] or 0,
+            "length_window": passed["length_window"] or 0,
             "samples_per_epoch": passed["samples_per_epoch"] or (mixed and mixed.epoch_size) or 0,
             **options_of_views(self._own, augment, views),
             "unnamed_layout": unnamed_layout(arrays),

@@ -45,6 +45,7 @@ class LoaderOptions(ViewOptions, total=False):
     buckets: Annotated[Sequence[tuple[int, int]] | None, _buckets]
     batch_pixels: Annotated[int | None, _from_one]
     bucket_crop: Annotated[str, as_it_is, "center"]
+    length_window: Annotated[int | None, _from_one]
     correspondence: Annotated[bool, _truth, False]
     transport: Annotated[str, as_it_is, "auto"]
     prefetch: Annotated[int, as_it_is, 4]

@@ -63,11 +63,13 @@ __global__ void __launch_bounds__(kAugmentThreads, kAugmentBlocks) run_programs(
   for (std::uint32_t sample = blockIdx.x; sample < launch.samples; sample += gridDim.x) {
     Block block{};
     block.channels = launch.channels;
-    block.height = static_cast<std::int32_t>(launch.height);
-    block.width = static_cast<std::int32_t>(launch.width);
-    block.pixels = launch.height * launch.width;
+    OwnPixels own{launch.height, launch.width, sample};
+    if (launch.own != nullptr) own = launch.own[sample];
+    block.height = static_cast<std::int32_t>(own.height);
+    block.width = static_cast<std::int32_t>(own.width);
+    block.pixels = own.height * own.width;
     block.values = block.pixels * launch.channels;
-    const std::size_t at = std::size_t{sample} * block.values;
+    const std::size_t at = std::size_t{own.first} * launch.height * launch.width * launch.channels;
     block.now = launch.pixels + at;
     block.other = launch.other + at;
     block.copy = launch.copies == nullptr ? nullptr : launch.copies + at;

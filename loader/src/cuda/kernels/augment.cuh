@@ -9,6 +9,13 @@
 
 namespace shard::gpu {
 
+// Rows and columns of a sample, and where it begins, in samples of the launch's size.
+struct OwnPixels {
+  std::uint32_t height;
+  std::uint32_t width;
+  std::uint32_t first;
+};
+
 // Where a sample's pixels are, u8 [row, column, channel].
 // Instructions that swap go back and forth between two buffers.
 struct AugmentLaunch {
@@ -18,6 +25,7 @@ struct AugmentLaunch {
   std::uint32_t channels;
   std::uint32_t height;
   std::uint32_t width;
+  const OwnPixels* own;  // of each sample; null: all have this size
   // Of sample 0; those of the next one follow without gaps.
   std::uint8_t* pixels;
   std::uint8_t* other;

@@ -6,7 +6,7 @@
 // there is room for, its sums go on from one part of them to the next.
 //
 // With patches a view is its resized sample, and has a size of its own; its pixels go to their places in its
-// patches.
+// patches. Pixels for programs may have sizes of their own, too (Launch::own_sizes).
 //
 // Samples whose outputs see many pixels need narrow tiles, because each output has its weights in shared
 // memory: they have a launch of their own.
@@ -75,6 +75,8 @@ struct ExactBlock {
   // With patches: the first one of the sample, and how many are side by side.
   std::uint64_t first_token;
   std::uint32_t grid_width;
+  // Columns of the view.
+  std::uint32_t width;
 };
 
 // The columns of stored rows [first, first + stored). kTaps: the most that a column sees; 0: any number.
@@ -203,10 +205,12 @@ __device__ void deliver_sums(const Launch& launch, const ExactBlock& block, cons
     }
     return;
   }
-  const std::uint64_t out = block.sample * launch.out.sample + (block.top + row) * launch.out.row +
-                            std::uint64_t{block.left + x} * launch.out.pixel;
-  deliver_pixels<kChannels>(launch, block.shared->tables, shape.aligned, min(kQuad, block.columns - x), out,
-                            bytes);
+  const std::uint64_t first = launch.own_sizes ? block.first_token : block.sample;
+  const std::uint64_t line = launch.own_sizes ? std::uint64_t{block.width} * kChannels : launch.out.row;
+  const bool aligned = shape.aligned && (!launch.own_sizes || block.width % kQuad == 0);
+  const std::uint64_t out =
+      first * launch.out.sample + (block.top + row) * line + std::uint64_t{block.left + x} * launch.out.pixel;
+  deliver_pixels<kChannels>(launch, block.shared->tables, aligned, min(kQuad, block.columns - x), out, bytes);
 }
 
 // One tile and band of one sample, by all threads of the block. `rows`: of the band.
@@ -327,8 +331,9 @@ __global__ void __launch_bounds__(kThreads)
   for (std::uint32_t sample = blockIdx.y; sample < launch.samples; sample += gridDim.y) {
     const SampleGeometry geometry = launch.geometry[sample];
     if ((geometry.many_taps != 0) != shape.many_taps) continue;
-    const std::uint32_t width = shape.patch != 0 ? geometry.resized_width : launch.out.width;
-    const std::uint32_t height = shape.patch != 0 ? geometry.resized_height : launch.out.height;
+    const bool own = shape.patch != 0 || launch.own_sizes;
+    const std::uint32_t width = own ? geometry.resized_width : launch.out.width;
+    const std::uint32_t height = own ? geometry.resized_height : launch.out.height;
     const std::uint32_t tiles = (width + shape.tile - 1) / shape.tile;
     const std::uint32_t parts = tiles * ((height + shape.band - 1) / shape.band);
     for (std::uint32_t part = blockIdx.x; part < parts; part += gridDim.x) {
@@ -338,6 +343,7 @@ __global__ void __launch_bounds__(kThreads)
       const std::uint32_t rows = min(shape.band, height - block.top);
       block.first_token = geometry.first_token;
       block.grid_width = shape.patch != 0 ? width / shape.patch : 0;
+      block.width = width;
       exact_part<kChannels>(launch, shape, geometry, width, rows, sample, block, column_weights, row_weights);
     }
   }
@@ -352,13 +358,14 @@ struct MostTaps {
   std::uint32_t width = 1;
 };
 
-MostTaps most_taps_of(const TransformWork& work, bool many) {
+MostTaps most_taps_of(const TransformWork& work, bool own_sizes, bool many) {
   MostTaps most;
+  const bool own = own_sizes || work.patch != 0;
   for (const SampleCrop& crop : work.crops) {
     if (sees_many(work, crop) != many) continue;
     most.any = true;
-    most.width = std::max(most.width, work.patch != 0 ? crop.resized_width : work.delivered.width);
-    most.height = std::max(most.height, work.patch != 0 ? crop.resized_height : work.delivered.height);
+    most.width = std::max(most.width, own ? crop.resized_width : work.delivered.width);
+    most.height = std::max(most.height, own ? crop.resized_height : work.delivered.height);
     most.column = std::max(most.column, exact::most_taps(work.filter, crop.width, resized_width(work, crop)));
     most.row = std::max(most.row, exact::most_taps(work.filter, crop.height, resized_height(work, crop)));
   }
@@ -390,12 +397,13 @@ ExactShape shape_of(const TransformWork& work, const Launch& launch, const MostT
   // What a whole band needs, if the boxes of this launch shrink as much as the number of taps says.
   const std::uint64_t wanted = (std::uint64_t{shape.band} + 2) * most.row;
   shape.stored_rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(room, wanted));
-  shape.aligned = width % kQuad == 0 && reinterpret_cast<std::uintptr_t>(launch.target) % 16 == 0;
+  const bool quads = launch.own_sizes ? launch.out.sample % kQuad == 0 : width % kQuad == 0;
+  shape.aligned = quads && reinterpret_cast<std::uintptr_t>(launch.target) % 16 == 0;
   return shape;
 }
 
 void launch_part(const TransformWork& work, const Launch& launch, bool many, cudaStream_t stream) {
-  const MostTaps most = most_taps_of(work, many);
+  const MostTaps most = most_taps_of(work, launch.own_sizes, many);
   if (!most.any) return;
   const ExactShape shape = shape_of(work, launch, most, many);
   const std::size_t bytes =

@@ -44,7 +44,7 @@ struct SampleGeometry {
   std::int32_t row;  // of the view, where the resized box begins
   std::int32_t column;
   std::uint32_t many_taps;    // sees_many()
-  std::uint32_t first_token;  // TransformWork::tokens
+  std::uint32_t first_token;  // TransformWork::tokens; own sizes: TransformLaunch::units
 };
 static_assert(sizeof(SampleGeometry) == 32);
 
@@ -85,6 +85,9 @@ struct Launch {
   const float* normalization;  // more than four channels: the mean of each, then the std of each
   std::byte* target;
   bool reused;  // the target is read again soon
+  // Exact works: each sample has the size that its box is resized to, without gaps, first_token x out.sample
+  // elements behind the target. u8, nhwc.
+  bool own_sizes;
 };
 
 // Of frames of codec packed.

@@ -180,7 +180,10 @@ bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
   const std::size_t geometry_at = end;
   if (work.exact) {
     auto* const geometry = reinterpret_cast<SampleGeometry*>(pinned + end);
-    for (std::size_t i = 0; i < samples; ++i) geometry[i] = geometry_of(work, i);
+    for (std::size_t i = 0; i < samples; ++i) {
+      geometry[i] = geometry_of(work, i);
+      if (!with.units.empty()) geometry[i].first_token = with.units[i];
+    }
     end += samples * sizeof(SampleGeometry);
   }
   const std::size_t normalization_at = end;
@@ -194,6 +197,7 @@ bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
   }
   launch_upload({device + begin, pinned + begin, end - begin}, stream, with.upload);
   Launch launch = make_launch(work, map, device);
+  launch.own_sizes = !with.units.empty();
   launch.normalization = reinterpret_cast<const float*>(device + normalization_at);
   if (work.exact) launch.geometry = reinterpret_cast<const SampleGeometry*>(device + geometry_at);
   gpu::Unpacking unpacking = make_unpacking(work, resized);

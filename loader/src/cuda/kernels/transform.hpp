@@ -34,6 +34,9 @@ struct TransformLaunch {
   bool tables_there = false;
   // Goes to the device with the parameters, in the same kernel (launch_upload).
   CopyItem upload{};
+  // Pixels for programs that see each sample at its own size (augment::own_sizes()): where each begins, in
+  // samples of `delivered`. Else empty.
+  std::span<const std::uint32_t> units{};
 };
 // work.sources and work.target: memory that the device can address. True: both scratches hold tables of
 // values, which a launch with the same ones need not bring again.

@@ -55,7 +55,12 @@ class OperationCheck {
     }
   }
   void further(const ops::Turns& turns) const {
-    if (!(turns.turns && *turns.turns % 2 == 0) && pixels_.height != pixels_.width)
+    if (turns.turns && *turns.turns % 2 == 0) return;
+    if (pixels_.is_free())
+      refuse(
+          "a quarter turn of a sample that is not square has another shape, and padded samples and patches "
+          "have sizes of their own; use turns 2");
+    if (pixels_.height != pixels_.width)
       refuse(
           fmt::format("a quarter turn of {} x {} (rows x columns) has another shape; the sample must be as "
                       "high as wide, or turns 2",
@@ -78,8 +83,9 @@ class OperationCheck {
   [[noreturn]] void refuse(const std::string& message) const {
     throw Error(ErrorCode::invalid_argument, where_ + ": " + message);
   }
+  // Samples of any size may be smaller: mirrored() goes back and forth.
   void smaller_than_sample(std::string_view name, std::uint32_t value) const {
-    if (value >= std::min(pixels_.height, pixels_.width))
+    if (!pixels_.is_free() && value >= std::min(pixels_.height, pixels_.width))
       refuse(fmt::format("{} is {}; it must be less than rows and columns, which are {} x {}", name, value,
                          pixels_.height, pixels_.width));
   }
@@ -100,7 +106,7 @@ void check_operations(const SampleSpec& pixels, const std::vector<Operation>& op
                             "with codec packed, not as {} "
                             "values: convert the images with dtype u8 or codec packed",
                             view, name_of(operations[0]), to_string(pixels.dtype)));
-  if (!operations.empty() && pixels.elements() >= std::uint64_t{1} << 31U)
+  if (!operations.empty() && !pixels.is_free() && pixels.elements() >= std::uint64_t{1} << 31U)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("view {}: operations take samples of fewer than 2^31 values, not of {}", view,
                             pixels.elements()));

@@ -225,11 +225,15 @@ void Interpreter::blur(const Instruction& instruction) {
       const float weight = instruction.real[k < radius ? radius - k : k - radius];
       kernels_.weigh(now_ + static_cast<std::size_t>(from) * row, row, weight, k > 0, sums);
     }
-    for (std::uint32_t d = 1; d <= radius; ++d)
+    for (std::uint32_t d = 1; d <= radius; ++d) {
+      const auto width = static_cast<std::int32_t>(width_);
+      const auto before = static_cast<std::size_t>(mirrored(-static_cast<std::int32_t>(d), width));
+      const auto after = static_cast<std::size_t>(mirrored(width - 1 + static_cast<std::int32_t>(d), width));
       for (std::uint32_t c = 0; c < channels_; ++c) {
-        *(sums - d * channels_ + c) = sums[d * channels_ + c];
-        sums[row + (d - 1) * channels_ + c] = sums[row - (d + 1) * channels_ + c];
+        *(sums - d * channels_ + c) = sums[before * channels_ + c];
+        sums[row + (d - 1) * channels_ + c] = sums[after * channels_ + c];
       }
+    }
     kernels_.blur_row(row_.data(), row, channels_, instruction.real.data(), radius, other_ + y * row);
   }
   swap();

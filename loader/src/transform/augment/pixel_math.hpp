@@ -152,10 +152,14 @@ SHARD_PIXEL std::uint8_t sharpened(std::int32_t value, std::int32_t ring, float 
   return cut_byte(fused(static_cast<float>(blurred) - v, rest, v));
 }
 
-// Where a kernel or a shift reads outside of [0, n): mirrored at the first and last one.
+// Where a kernel or a shift reads outside of [0, n): mirrored at the first and last one, again and again if
+// it is farther away than there are pixels (numpy.pad, "reflect").
 SHARD_PIXEL std::int32_t mirrored(std::int32_t i, std::int32_t n) noexcept {
   if (i < 0) i = -i;
-  return i >= n ? 2 * n - 2 - i : i;
+  if (i < n) return i;
+  const std::int32_t period = n > 1 ? 2 * n - 2 : 1;
+  i %= period;
+  return i >= n ? period - i : i;
 }
 
 // A place in the source, in pixels: 0 is the centre of the first one.

@@ -205,6 +205,39 @@ TEST_P(EachSet, NeighboursAreWeighed) {
       }
 }
 
+// Of padded samples and patches: a kernel or a shift that is wider than the sample goes back and forth.
+TEST_P(EachSet, TinySamplesAreMirroredAgainAndAgain) {
+  const auto mirror = [](int i, std::uint32_t n) {
+    const int last = static_cast<int>(n) - 1;
+    while (last > 0 && (i < 0 || i > last)) i = i < 0 ? -i : 2 * last - i;
+    return last == 0 ? 0 : i;
+  };
+  for (const SampleSize& size :
+       {SampleSize{1, 1}, SampleSize{1, 5}, SampleSize{2, 3}, SampleSize{4, 1}, SampleSize{3, 40}}) {
+    const SampleSpec spec{DType::u8, Layout::nhwc, 3, size.height, size.width};
+    const Pixels in = noise(spec, size.width);
+    std::vector<Instruction> program;
+    draw_program(spec, {ops::GaussianBlur{31, {9, 9}}}, 0, 0, 0, 0, program);
+    const Pixels blurred = run(spec, program, in);
+    const Pixels moved = run(spec, {Opcode::shift, {-7, 11, 1}}, in);
+    for (int y = 0; y < static_cast<int>(size.height); ++y)
+      for (int x = 0; x < static_cast<int>(size.width); ++x)
+        for (std::uint32_t c = 0; c < 3; ++c) {
+          double sum = 0;
+          double weights = 0;
+          for (int dy = -15; dy <= 15; ++dy)
+            for (int dx = -15; dx <= 15; ++dx) {
+              const double w = std::exp(-(dx * dx + dy * dy) / (2 * 9.0 * 9.0));
+              sum += w * in[at(spec, mirror(y + dy, size.height), mirror(x + dx, size.width), c)];
+              weights += w;
+            }
+          ASSERT_NEAR(blurred[at(spec, y, x, c)], sum / weights, 0.51) << size.height << " x " << size.width;
+          ASSERT_EQ(moved[at(spec, y, x, c)],
+                    in[at(spec, mirror(y + 7, size.height), mirror(x - 11, size.width), c)]);
+        }
+  }
+}
+
 TEST_P(EachSet, EveryProgramGivesTheBytesOfTheFirstSet) {
   Random random(7);
   for (int round = 0; round < 60; ++round) {
