@@ -82,10 +82,13 @@ LoaderOptions with_views(TransportKind transport) {
   options.transform.crop_height = options.transform.crop_width = 8;
   options.transform.flip_probability = 0.5;
   options.transform.operations = {ops::Affine{{-90, 90}, {0.2, 0.2}}, ops::Invert{}, ops::PaddedCrop{2}};
-  options.further_views.resize(1);
+  options.further_views.resize(2);
   options.further_views[0].crop = CropKind::random;
   options.further_views[0].crop_height = 6;
   options.further_views[0].crop_width = 7;
+  options.further_views[1].resize = ResizeKind::letterbox;
+  options.further_views[1].resize_height = 9;
+  options.further_views[1].resize_width = 16;
   return options;
 }
 

@@ -85,24 +85,32 @@ inline std::vector<double> plain_values(const SampleSpec& sized, const std::vect
     weights[std::min(static_cast<std::uint32_t>(static_cast<float>(at) * scale), box - 1)] = 1;
     return weights;
   };
+  // The column of the resized box that each column of the view shows, all rows of the box.
   std::vector<double> view(std::size_t{sized.channels} * height * width, fill);
-  for (std::uint32_t y = 0; y < height; ++y) {
-    const std::int64_t row = std::int64_t{y} - crop.row;
-    if (row < 0 || row >= rows) continue;
-    const auto down = weights_of(crop.height, rows, static_cast<std::uint32_t>(row));
-    for (std::uint32_t x = 0; x < width; ++x) {
-      const std::int64_t column = std::int64_t{crop.flip ? width - 1 - x : x} - crop.column;
-      if (column < 0 || column >= columns) continue;
-      const auto across = weights_of(crop.width, columns, static_cast<std::uint32_t>(column));
-      for (std::uint32_t c = 0; c < sized.channels; ++c) {
+  std::vector<double> across(std::size_t{sized.channels} * crop.height);
+  std::vector<std::vector<double>> down(height);
+  for (std::uint32_t y = 0; y < height; ++y)
+    if (const std::int64_t row = std::int64_t{y} - crop.row; row >= 0 && row < rows)
+      down[y] = weights_of(crop.height, rows, static_cast<std::uint32_t>(row));
+  for (std::uint32_t x = 0; x < width; ++x) {
+    const std::int64_t column = std::int64_t{crop.flip ? width - 1 - x : x} - crop.column;
+    if (column < 0 || column >= columns) continue;
+    const auto weights = weights_of(crop.width, columns, static_cast<std::uint32_t>(column));
+    for (std::size_t line = 0; line < across.size(); ++line) {
+      const std::size_t c = line / crop.height;
+      const std::size_t i = line % crop.height;
+      const double* const values = &planes[(c * sized.height + crop.top + i) * sized.width + crop.left];
+      across[line] = 0;
+      for (std::uint32_t j = 0; j < crop.width; ++j)
+        if (weights[j] != 0) across[line] += weights[j] * values[j];
+    }
+    for (std::uint32_t y = 0; y < height; ++y) {
+      if (down[y].empty()) continue;
+      for (std::size_t c = 0; c < sized.channels; ++c) {
         double sum = 0;
-        for (std::uint32_t i = 0; i < crop.height; ++i) {
-          if (down[i] == 0) continue;
-          const double* const line =
-              &planes[(std::size_t{c} * sized.height + crop.top + i) * sized.width + crop.left];
-          for (std::uint32_t j = 0; j < crop.width; ++j) sum += down[i] * across[j] * line[j];
-        }
-        view[(std::size_t{c} * height + y) * width + x] = sum;
+        for (std::uint32_t i = 0; i < crop.height; ++i)
+          if (down[y][i] != 0) sum += down[y][i] * across[c * crop.height + i];
+        view[(c * height + y) * width + x] = sum;
       }
     }
   }

@@ -53,9 +53,8 @@ def sets(folders, tmp_path_factory):
             "right": f"{folders}/right",
         }
         mask = f"{folders}/masks,classes=20,ignore={IGNORED}"
-        sl.convert(
-            folders / "images", made[codec], size="original", codec=codec, mask=mask, pairs=pairs, samples_per_shard=7
-        )
+        options = {"codec": codec, "mask": mask, "pairs": pairs, "samples_per_shard": 7}
+        sl.convert(folders / "images", made[codec], size="original", **options)
     return made
 
 
@@ -101,7 +100,8 @@ def placed(values, height, width, top, left, fill):
     view = np.full((height, width, *values.shape[2:]), fill, values.dtype)
     rows = slice(max(top, 0), min(top + values.shape[0], height))
     columns = slice(max(left, 0), min(left + values.shape[1], width))
-    view[rows, columns] = values[rows.start - top : rows.stop - top, columns.start - left : columns.stop - left]
+    down = slice(rows.start - top, rows.stop - top)
+    view[rows, columns] = values[down, columns.start - left : columns.stop - left]
     return view
 
 
@@ -227,9 +227,8 @@ def test_operations_move_fields_with_their_images(sets):
     options = options_of({"fields": {"mask": FIELDS["mask"]}})
     augment = sl.Augment(letterbox=48, ops=[sl.ops.affine(25)])
     moved = 0
-    for batch, still in zip(
-        sl.Loader(data, augment=augment, **options).epoch(0), sl.Loader(data, letterbox=48, **options).epoch(0)
-    ):
+    loaders = sl.Loader(data, augment=augment, **options), sl.Loader(data, letterbox=48, **options)
+    for batch, still in zip(*(loader.epoch(0) for loader in loaders)):
         np.testing.assert_array_equal(batch.ids, still.ids)
         moved += int((batch.field("mask") != still.field("mask")).any(axis=(1, 2)).sum())
         assert set(np.unique(batch.field("mask"))) <= set(np.unique(still.field("mask"))) | {IGNORED}
@@ -244,7 +243,8 @@ def test_samples_of_one_size_have_fields_that_follow_too(tmp_path):
     with sl.Writer(tmp_path / "set", squash=(24, 36), codec="packed", columns=columns) as writer:
         for number in range(6):
             values = mask_of(number, 36, 24)[..., None]
-            writer.add(f"{number}", np.zeros((24, 36, 3), np.uint8), 0, mask=values, depth=values.astype(np.float32))
+            image = np.zeros((24, 36, 3), np.uint8)
+            writer.add(f"{number}", image, 0, mask=values, depth=values.astype(np.float32))
     fields = {"mask": FIELDS["mask"], "depth": sl.Pixels("bilinear", fill=-3)}
     loader = sl.Loader(tmp_path / "set", letterbox=48, fields=fields, **options_of({}))
     for batch in loader.epoch(0):
@@ -262,7 +262,8 @@ def test_samples_of_one_size_have_fields_that_follow_too(tmp_path):
 @pytest.mark.parametrize("filter", ["bilinear", "bicubic", "lanczos"])
 def test_images_of_other_dtypes_are_resized_in_floats(filter, dtype, folders, tmp_path):
     options = {} if dtype == "uint16" else {"mean": (0, 0, 0), "std": (1, 1, 1)}
-    sl.convert(folders / "images", tmp_path / "set", size="original", dtype=dtype, codec="zstd", **options)
+    options.update(size="original", dtype=dtype, codec="zstd")
+    sl.convert(folders / "images", tmp_path / "set", **options)
     data = sl.Dataset(tmp_path / "set")
     filters = {"bilinear": Image.BILINEAR, "bicubic": Image.BICUBIC, "lanczos": Image.LANCZOS}
 
@@ -284,7 +285,9 @@ def test_images_of_other_dtypes_are_resized_in_floats(filter, dtype, folders, tm
     assert seen == len(SIZES)
 
 
-@pytest.mark.parametrize("options", [{"patch": 8, "max_tokens": 20}, {"padded": 4}, {"random_resized_crop": 16}])
+@pytest.mark.parametrize(
+    "options", [{"patch": 8, "max_tokens": 20}, {"padded": 4}, {"random_resized_crop": 16}]
+)
 def test_images_of_16_bits_have_all_views(options, folders, tmp_path):
     """The same as the bytes that they are multiples of, but for rounding."""
     for name, dtype in (("bytes", "uint8"), ("words", "uint16")):
