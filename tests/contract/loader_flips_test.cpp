@@ -1,6 +1,6 @@
-// Every byte of the samples of a shard, flipped one after the other, is found by a loader that is asked to
-// check: by the digests of what is stored, since frames have bytes on which no sample depends (padding, seeds
-// of strips that are not there, flags of a zstd frame).
+// Every byte of a shard, flipped one after the other, is found by a loader that is asked to check: by the
+// digests of what is stored, since frames have bytes on which no sample depends (padding, seeds of strips that
+// are not there, flags of a zstd frame).
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include "expect_error.hpp"
 #include "free_dataset.hpp"
@@ -149,6 +150,25 @@ TEST_P(LoaderFlips, FindsEveryFlippedByteOfEverySample) {
       EXPECT_NO_THROW(load(*device, *loader));
     }
   }
+}
+
+// Labels, keys, tables, and padding between fields: what is not in a sample.
+TEST_P(LoaderFlips, FindsEveryFlippedByteOfTheRestOfAShardThatIsOpen) {
+  const Dataset data = Dataset::open(dir_.path());
+  std::set<std::uint64_t> samples;
+  for (const auto& [sample, at] : places(data.shard(0))) samples.insert(at);
+  const std::shared_ptr<Device> device = make_host_device(1);
+  Loader loader(data, device, options(TransportKind::staged));
+  load(*device, loader);
+  for (std::uint64_t at = 0; at < data.shard(0).file_size_bytes(); ++at) {
+    if (samples.contains(at)) continue;
+    const char bits = static_cast<char>(1U << at % 8);
+    flip(at, bits);
+    EXPECT_SHARD_ERROR(load(*device, loader), ErrorCode::corrupt, "shard-0.safetensors");
+    flip(at, bits);
+    if (HasFailure()) FAIL() << "byte " << at;
+  }
+  EXPECT_NO_THROW(load(*device, loader));
 }
 
 // first_epoch looks in the first epoch of a loader only; never at no digest.

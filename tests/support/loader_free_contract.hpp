@@ -566,6 +566,7 @@ TEST_P(LoaderContract, SortsWindowsOfPaddedSamplesForAnyNumberOfRanksAndResumesI
   LoaderOptions options = free_options(view);
   options.batch_size = 6;
   const auto plain = global_batches(data, device_, options, 3);
+  const std::uint64_t plain_room = Loader(data, device_, options).options().memory.batch_bytes;
   const auto area = [](const std::vector<std::vector<std::uint64_t>>& batches) {
     std::uint64_t pixels = 0;
     for (const auto& batch : batches) {
@@ -588,6 +589,7 @@ TEST_P(LoaderContract, SortsWindowsOfPaddedSamplesForAnyNumberOfRanksAndResumesI
       for (const std::uint64_t id : batch) ++times[id];
     EXPECT_EQ(times, std::vector<int>(40, 1));
     Loader loader(data, device_, options);
+    EXPECT_GT(loader.options().memory.batch_bytes, plain_room) << "for batches of the largest samples";
     for (std::size_t done = 0; done <= one.size(); done += 3) {
       loader.start_epoch(3);
       for (std::size_t i = 0; i < done; ++i) ASSERT_TRUE(loader.next());

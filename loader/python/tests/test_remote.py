@@ -49,9 +49,16 @@ def test_what_does_not_fit_in_the_cache_is_in_transit(server, tmp_path):
         assert stats.passed_bytes > size // 2
         assert stats.transit_bytes <= size // 2
         assert os.listdir(tmp_path / "transit") == []
-    there, stats = epochs(address, remote=sl.RemoteOptions(transit_bytes=1))  # no room: by range
-    assert there == here
-    assert stats.passed_bytes == 0
+        there, _ = epochs(
+            address,
+            remote=sl.RemoteOptions(transit=tmp_path / "transit", transit_bytes=size // 2, **options),
+            verify="always",
+        )
+        assert there == here
+    for verify in ("never", "always"):  # no room: by range
+        there, stats = epochs(address, remote=sl.RemoteOptions(transit_bytes=1), verify=verify)
+        assert there == here
+        assert stats.passed_bytes == 0
 
 
 def test_the_same_shards_twice_in_one_data_set(server, tmp_path):

@@ -30,8 +30,8 @@ struct Digests {
 };
 
 // `bytes`: as they go to the device.
-Digests digests_of(const StoredForm& form, const ShardReader& shard, std::uint64_t sample,
-                   std::span<const std::byte> bytes) {
+Digests checksums_of_bytes(const StoredForm& form, const ShardReader& shard, std::uint64_t sample,
+                           std::span<const std::byte> bytes) {
   const std::uint64_t decoded = form.checksum(shard, sample, bytes);
   return {decoded, form.decoded_by_device() ? xxh3(bytes) : decoded};
 }
@@ -56,7 +56,7 @@ void verify_stored(const StoredForm& form, const ShardReader& shard, std::uint64
                    std::span<const std::byte> bytes) {
   Digests found;
   try {
-    found = digests_of(form, shard, sample, bytes);
+    found = checksums_of_bytes(form, shard, sample, bytes);
   } catch (const Error& error) {
     rethrow_for(shard, form.name_of(shard, sample), error);
   }
@@ -67,7 +67,7 @@ void verify_mapped(const StoredForm& form, const ShardReader& shard, std::uint64
   const std::span<const std::byte> bytes = form.images(shard).frame(sample);
   Digests found;
   try {
-    guarded("verify", [&] { found = digests_of(form, shard, sample, bytes); });
+    guarded("verify", [&] { found = checksums_of_bytes(form, shard, sample, bytes); });
   } catch (const Error& error) {
     rethrow_for(shard, form.name_of(shard, sample), error);
   }

@@ -34,6 +34,7 @@ BatchMaker::BatchMaker(const LoaderSetup& setup, Ring& ring, const Mailbox& mail
     : setup_(setup),
       mailbox_(mailbox),
       placement_(setup, ring.slots().size()),
+      heads_(setup.dataset),
       pool_(setup.options.threads),
       copy_streams_(make_copy_streams(*setup.device)) {
   TransportContext context{&setup.dataset, setup.forms,  setup.device,
@@ -99,6 +100,7 @@ void BatchMaker::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, boo
   placement_.choose(slot, pool_);
   wait_for_shards(slot);
   placement_.place(slot, pool_);
+  if (verify) heads_.verify(slot, pool_);
   if (slot.fetch.empty())
     transport_->skip(slot);
   else

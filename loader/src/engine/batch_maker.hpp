@@ -18,6 +18,7 @@
 #include "engine/compute_queue.hpp"
 #include "engine/mailbox.hpp"
 #include "engine/placement.hpp"
+#include "engine/verified_heads.hpp"
 #include "prefetch/shard_fetcher.hpp"
 #include "setup/loader_setup.hpp"
 #include "slot/ring.hpp"
@@ -71,6 +72,7 @@ class BatchMaker {
   // so they are destroyed after those.
   std::optional<ShardFetcher> fetcher_;  // of a data set on servers, if whole shards are fetched
   Placement placement_;
+  VerifiedHeads heads_;
   std::unique_ptr<Transport> transport_;
   std::string reason_;
   ThreadPool pool_;

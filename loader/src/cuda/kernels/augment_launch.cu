@@ -42,7 +42,7 @@ std::vector<gpu::OwnPixels> own_pixels(const TransformWork& work) {
 }
 
 // How many samples of the delivered size, or patches, the pixels of a batch take.
-std::uint64_t units_of(const TransformWork& work, const std::vector<gpu::OwnPixels>& own) {
+std::uint64_t scratch_units(const TransformWork& work, const std::vector<gpu::OwnPixels>& own) {
   if (work.patch == 0) return work.sources.size();
   const gpu::OwnPixels& last = own.back();
   return last.first + std::uint64_t{last.height / work.patch} * (last.width / work.patch);
@@ -86,7 +86,7 @@ void launch_augmented(const TransformWork& work, std::byte* pinned, std::byte* d
   launch_transform(passes.to_pixels, pinned, device, stream, {false, upload, units});
   if (work.sources.empty()) return;
 
-  const augment::ScratchShape shape(work.delivered, units_of(work, own), mixes_in(work));
+  const augment::ScratchShape shape(work.delivered, scratch_units(work, own), mixes_in(work));
   std::byte* const scratch = work.augment_scratch;
   if (!work.instructions.empty()) {
     std::memcpy(pinned + begins, work.begins.data(), work.begins.size_bytes());
