@@ -61,6 +61,8 @@ struct Writer::Impl final : RowSource {
   void cancel() noexcept;
 
   std::unique_ptr<RowReader> reader(image::MemoryBudget& budget) override;
+  // Which shard a row is in depends on those before it.
+  std::size_t most_filling() const override { return 1; }
   std::optional<ShardToFill> next_shard() override;
   void published(std::uint64_t) override {}
   void stop() noexcept override;

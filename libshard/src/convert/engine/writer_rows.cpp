@@ -64,7 +64,7 @@ class Writer::Impl::Reader final : public RowReader {
     decode_.memory = &budget;
   }
 
-  bool take(InputRow& input) override {
+  bool take(std::uint64_t, std::uint64_t, InputRow& input) override {
     if (!of_.take(row_)) return false;
     input.key = row_.key;
     return true;
