@@ -147,7 +147,8 @@ class PlanRows final : public RowSource {
   }
 
   std::size_t most_filling() const override {
-    if (claims_ || fetcher_) return 1;  // next_shard() waits; inputs are fetched in their order
+    // next_shard() waits; inputs are fetched in their order; of Hooks::published.
+    if (claims_ || fetcher_ || hooks_.published) return 1;
     const std::size_t most = plan_.list.archives.empty() ? kMostFilling : kMostFillingOfArchives;
     return std::clamp<std::size_t>(options_.threads() / 2, 1, most);
   }
