@@ -8,10 +8,12 @@
 
 #include "base/digest/checksum.hpp"
 #include "base/system/cpu_count.hpp"
+#include "base/system/parallel.hpp"
 #include "base/text/quote.hpp"
 #include "codec/stored_form.hpp"
 #include "fields/delivered_columns.hpp"
 #include "fields/views.hpp"
+#include "setup/batch_bytes.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
@@ -23,67 +25,6 @@ namespace {
 constexpr unsigned kRemoteThreads = 16;
 
 unsigned default_threads() { return std::min(cpu_count(), 8U); }
-
-// About how many bytes the samples of a batch have, decoded, on average: by the sizes of some shards that lie
-// apart. With buckets, whose samples may be larger than others: of the bucket with the most.
-std::uint64_t mean_batch_bytes(const Dataset& dataset, const LoaderOptions& options) {
-  constexpr std::size_t kShards = 8;
-  const std::size_t shards = dataset.info().shards.size();
-  const std::size_t asked = std::min(kShards, shards);
-  const bool in_buckets = !options.buckets.empty();
-  if (in_buckets) check_buckets(options.buckets);
-  struct Sum {
-    std::uint64_t bytes = 0;
-    std::uint64_t samples = 0;
-  };
-  std::vector<Sum> sums(in_buckets ? options.buckets.size() : 1);
-  for (std::size_t i = 0; i < asked; ++i) {
-    const ShardReader& shard = dataset.shard(static_cast<std::uint32_t>(i * shards / asked));
-    for (std::uint64_t sample = 0; sample < shard.size(); ++sample) {
-      const SampleSpec spec = shard.images().spec_of(sample);
-      Sum& sum = sums[in_buckets ? bucket_of(spec.height, spec.width, options.buckets) : 0];
-      sum.bytes += spec.size_bytes();
-      ++sum.samples;
-    }
-  }
-  std::uint64_t most = 0;
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    const std::uint64_t rows =
-        in_buckets
-            ? (options.global_batch_of(options.buckets[i]) + options.world_size - 1) / options.world_size
-            : options.batch_size;
-    most = std::max(most, sums[i].bytes / std::max<std::uint64_t>(sums[i].samples, 1) * rows);
-  }
-  return most;
-}
-
-// Whether samples are staged all the time, and not only until their shards are registered.
-bool stages(const Dataset& dataset, const DeviceInfo& device, const LoaderOptions& options) {
-  return options.transport == TransportKind::staged || options.transport == TransportKind::direct ||
-         dataset.is_remote() || !device.registers_read_only ||
-         make_stored_form(dataset.info())->decoded_by_host();
-}
-
-void set_batch_bytes(const Dataset& dataset, const DeviceInfo& device, LoaderOptions& options) {
-  const DatasetInfo& info = dataset.info();
-  if (!info.spec.is_free()) return;
-  const std::uint64_t largest = info.largest().sample_bytes * (options.mix.enabled() ? 2 : 1);
-  std::uint64_t& bytes = options.memory.batch_bytes;
-  if (bytes != 0 && bytes < largest)
-    throw Error(
-        ErrorCode::resource,
-        fmt::format("batch_bytes is {}, but the largest sample has {} bytes{}: raise it, or leave it out",
-                    bytes, info.largest().sample_bytes,
-                    options.mix.enabled() ? ", and two of them are mixed" : ""));
-  if (bytes != 0) return;
-  bytes = mean_batch_bytes(dataset, options) * 3 / 2;
-  if (stages(dataset, device, options)) {  // in at least two buffers, beside groups of late samples
-    const std::uint64_t late = kLateGroups * make_stored_form(info)->late_group_bytes(options);
-    const std::uint64_t pinned = options.memory.pinned_bytes;
-    bytes = std::min(bytes, (pinned - std::min(pinned, late)) / 2);
-  }
-  bytes = std::max(bytes, largest);
-}
 
 }  // namespace
 
@@ -149,22 +90,25 @@ Order make_order(const Dataset& dataset, const LoaderOptions& options) {
   if (dataset.is_remote() && options.order != OrderMode::shuffle)
     throw Error(ErrorCode::unsupported,
                 "buckets of a data set on a server need order shuffle; make a copy first for another order");
-  std::vector<std::uint16_t> assignment;
   std::vector<std::uint64_t> global_batches;
   for (const Bucket& bucket : options.buckets) global_batches.push_back(options.global_batch_of(bucket));
-  const std::uint64_t samples = dataset.size();
-  assignment.reserve(samples);
-  SampleSize last;
-  std::uint16_t bucket = 0;
-  for (std::uint64_t i = 0; i < samples; ++i) {
-    const Dataset::Location at = dataset.locate(i);
-    const SampleSpec spec = dataset.shard(at.shard).images().spec_of(at.sample);
-    if (const SampleSize size{spec.height, spec.width}; size != last) {
-      bucket = static_cast<std::uint16_t>(bucket_of(size.height, size.width, options.buckets));
-      last = size;
+  // As many at a time as pay for a thread.
+  constexpr std::uint64_t kAtOnce = 4096;
+  std::vector<std::uint16_t> assignment(dataset.size());
+  parallel_for(options.threads, (dataset.size() + kAtOnce - 1) / kAtOnce, [&](unsigned, std::uint64_t part) {
+    SampleSize last;
+    std::uint16_t bucket = 0;
+    const std::uint64_t end = std::min(dataset.size(), (part + 1) * kAtOnce);
+    for (std::uint64_t i = part * kAtOnce; i < end; ++i) {
+      const Dataset::Location at = dataset.locate(i);
+      const SampleSpec spec = dataset.shard(at.shard).images().spec_of(at.sample);
+      if (const SampleSize size{spec.height, spec.width}; size != last) {
+        bucket = static_cast<std::uint16_t>(bucket_of(size.height, size.width, options.buckets));
+        last = size;
+      }
+      assignment[i] = bucket;
     }
-    assignment.push_back(bucket);
-  }
+  });
   std::string recipe(words_of(options.bucket_crop)[static_cast<std::size_t>(options.bucket_crop)]);
   for (const Bucket& of : options.buckets) recipe += fmt::format(" {} x {}", of.height, of.width);
   return {shards, options, assignment, global_batches, xxh3(recipe)};
