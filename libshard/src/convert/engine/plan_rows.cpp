@@ -72,6 +72,8 @@ class PlanReader final : public RowReader {
 
   void decode(RowSample& sample) override {
     check_size();
+    if (plan_.list.of_arrays() && plan_.list.archives.size() > 1 && !options_.preprocess.wide())
+      require_rgb_array(file_, options_.max_pixels);
     if (options_.pages && input().page == Input::kNoPage) require_counted(file_);
     decode_.page = input().page_number();
     sample.warnings = preprocessor_.run_file(decoder_, file_, decode_, sample_);
@@ -149,7 +151,8 @@ class PlanRows final : public RowSource {
   std::size_t most_filling() const override {
     // next_shard() waits; inputs are fetched in their order; of Hooks::published.
     if (claims_ || fetcher_ || hooks_.published) return 1;
-    const std::size_t most = plan_.list.archives.empty() ? kMostFilling : kMostFillingOfArchives;
+    const bool files = plan_.list.archives.empty() || plan_.list.archives.size() == plan_.list.inputs.size();
+    const std::size_t most = files ? kMostFilling : kMostFillingOfArchives;
     return std::clamp<std::size_t>(options_.threads() / 2, 1, most);
   }
 
