@@ -53,8 +53,8 @@ struct ConvertBenchResult {
   std::vector<ConvertCase> cases;  // ascending threads
 };
 
-// The options of a conversion as shardify's `--preset`, `--size` and `--codec` set them; empty: not given. Errors:
-// invalid_argument.
+// The options of a conversion as shardify's `--preset`, `--size` and `--codec` set them; empty: not given.
+// Errors: invalid_argument.
 convert::Options preset_options(const std::string& preset, const std::string& size = {},
                                 const std::string& codec = {});
 

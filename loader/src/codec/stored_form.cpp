@@ -57,8 +57,8 @@ std::uint64_t StoredForm::decoded_room_bytes(const LoaderOptions& options) const
 }
 
 std::uint64_t StoredForm::late_group_bytes(const LoaderOptions& options) const noexcept {
-  // So large that copies and kernels of a group take longer than to queue them. Pinned memory takes time when a
-  // loader starts, so small batches have smaller groups.
+  // So large that copies and kernels of a group take longer than to queue them. Pinned memory takes time
+  // when a loader starts, so small batches have smaller groups.
   constexpr std::uint64_t kLeast = std::uint64_t{8} << 20U;
   constexpr std::uint64_t kMost = std::uint64_t{32} << 20U;
   const std::uint64_t room = options.memory.batch_bytes;  // 0: not decided yet

@@ -67,8 +67,8 @@ Seen look(const Dataset& dataset, const std::vector<Bucket>& buckets) {
   return seen;
 }
 
-// What nearly all batches have at most. Sizes of samples that lie together may be alike, and so may be those of a
-// bucket or of what is drawn, so only a plain shuffle is known to have batches that are like the mean.
+// What nearly all batches have at most. Sizes of samples that lie together may be alike, and so may be those
+// of a bucket or of what is drawn, so only a plain shuffle is known to have batches that are like the mean.
 std::uint64_t usual_batch_bytes(const Dataset& dataset, const LoaderOptions& options) {
   if (!options.buckets.empty()) check_buckets(options.buckets);
   const Seen seen = look(dataset, options.buckets);

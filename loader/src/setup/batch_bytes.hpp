@@ -7,8 +7,8 @@
 
 namespace shard {
 
-// Sets what was not given, and checks what was. Reads the sizes of samples in some shards. Errors: resource (the
-// largest sample does not fit); those of Dataset::shard().
+// Sets what was not given, and checks what was. Reads the sizes of samples in some shards. Errors: resource
+// (the largest sample does not fit); those of Dataset::shard().
 void set_batch_bytes(const Dataset& dataset, const DeviceInfo& device, LoaderOptions& options);
 
 }  // namespace shard

@@ -45,9 +45,9 @@ struct RowSample {
 class RowReader {
  public:
   virtual ~RowReader() = default;
-  // Row `row` of shard `shard`, the one after the row that was taken of it last: sets the key, and the size if
-  // it is known. Waits for it. One thread at a time calls this and RowSource::next_shard(). False: no further
-  // row is in this shard, or the run ends.
+  // Row `row` of shard `shard`, the one after the row that was taken of it last: sets the key, and the size
+  // if it is known. Waits for it. One thread at a time calls this and RowSource::next_shard(). False: no
+  // further row is in this shard, or the run ends.
   virtual bool take(std::uint64_t shard, std::uint64_t row, InputRow& input) = 0;
   // Reads the row taken last and sets its size and digest. Returns the bytes that were read. An
   // invalid_argument says that the input has changed; it ends the run, as does a lack of resources.

@@ -1,9 +1,9 @@
 // SampleStore: the images of one field (the main one, or a further one) while their shard is written.
 //
 // Without codec, the row of a planned sample is written to its planned place at once. With other codecs, its
-// frame follows the frames of all samples before it, and so do samples of free fields. A frame whose turn it is
-// is written by the thread that made it. Frames that come too early wait in memory; once the sizes of all before
-// them are known, each thread writes the next of them.
+// frame follows the frames of all samples before it, and so do samples of free fields. A frame whose turn it
+// is is written by the thread that made it. Frames that come too early wait in memory; once the sizes of all
+// before them are known, each thread writes the next of them.
 #pragma once
 
 #include <atomic>
