@@ -69,6 +69,17 @@ TEST_F(ConvertBench, ReportsRatesRatiosStagesAndEverySample) {
   EXPECT_TRUE(fs::is_empty(out()));
 }
 
+TEST_F(ConvertBench, MeasuresSamplesOfAnySizeAndOtherCodecs) {
+  const testing::ProgramResult run =
+      testing::shardbench(arguments("--repeat 1 --jobs 4 --size original --codec packed"));
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_EQ(report()["size"], "original");
+  EXPECT_EQ(report()["codec"], "packed");
+  EXPECT_EQ(report()["checked_samples"], 8);
+  EXPECT_EQ(testing::shardbench(arguments("--size 7x")).exit_code, 2);
+  EXPECT_EQ(testing::shardbench(arguments("--codec nonsense")).exit_code, 2);
+}
+
 TEST_F(ConvertBench, RepeatsFilesWhenMoreAreAskedForThanThereAre) {
   const testing::ProgramResult run = testing::shardbench(arguments("--repeat 1 --count 20"));
   ASSERT_EQ(run.exit_code, 0) << run.output;

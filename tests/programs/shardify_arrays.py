@@ -114,7 +114,8 @@ class Arrays(TestCase):
             shardify(self.path / "x.npy", self.path / "nhwc", *SMALL, "--array-layout", "nchw")
         )
         self.assert_refused(
-            shardify(self.path / "x.npy", self.out, *SMALL, "--array-layout", "hwc"), "expected nhwc or nchw"
+            shardify(self.path / "x.npy", self.out, *SMALL, "--array-layout", "hcw"),
+            "expected nhwc, nchw, hw, hwc or chw",
         )
 
     def test_labels_come_from_an_array_or_a_table(self):

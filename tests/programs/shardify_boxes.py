@@ -227,6 +227,25 @@ class Yolo(BoxCase):
         self.assert_refused(self.convert("--box-classes", self.path / "names"), 'it has "a" twice')
         self.assert_refused(self.convert("--pages"), "--pages together with")
 
+    def test_names_come_from_another_data_set(self):
+        self.label(0, "1 0.5 0.5 0.5 0.5")
+        self.label(1, "0 0.5 0.5 0.5 0.5")
+        write(self.path / "names", b"cat\nd\xc3\xb6g, big\n")
+        train, val = self.path / "train", self.path / "val"
+        self.assert_code(self.convert("--box-classes", self.path / "names", out=train), 0)
+        for from_set in (train, train / "dataset.json"):
+            self.assert_code(self.convert("--box-classes", from_set, "--overwrite", out=val), 0)
+            self.assertEqual(
+                info(val)["pipeline"]["categories"], info(train)["pipeline"]["categories"], from_set
+            )
+        self.label(2, "2 0.5 0.5 0.5 0.5")
+        self.assert_code(self.convert("--box-classes", train, "--overwrite", out=val), 1)
+        self.assertIn("2", rejects(val)["bee/002.png"])
+        plain = self.path / "plain"
+        self.assert_code(shardify(self.images, plain, *SHOWN), 0)
+        self.assert_refused(self.convert("--box-classes", plain), "has no categories of objects")
+        self.assert_refused(self.convert("--box-classes", self.images), "is not a data set")
+
 
 def voc(objects, size=None, extra=""):
     text = '<?xml version="1.0"?>\n<annotation><folder>x</folder>' + extra

@@ -333,5 +333,113 @@ class Sizes(TestCase):
         self.assertAlmostEqual(plan["bytes_before_codec"] / len(SIZES), total / len(SIZES), delta=1)
 
 
+class Arrays(TestCase):
+    """.npy files of one image each, of different shapes."""
+
+    def setUp(self):
+        super().setUp()
+        self.arrays = self.path / "arrays"
+        self.random = np.random.default_rng(11)
+
+    def make(self, dtype, channels, axes="hwc", name="{}/{}.npy"):
+        """{key: [row, column, channel]}"""
+        made = {}
+        for i, (height, width) in enumerate(SIZES):
+            values = self.random.integers(0, 60000, (height, width, channels)).astype(dtype)
+            key = name.format("ant" if i % 2 else "bee", i)
+            (self.arrays / key).parent.mkdir(parents=True, exist_ok=True)
+            stored = {"hw": values[..., 0], "hwc": values, "chw": values.transpose(2, 0, 1)}[axes]
+            np.save(self.arrays / key, np.ascontiguousarray(stored))
+            made[key] = values
+        return made
+
+    def convert(self, layout, *more, out=None, source=None, code=0):
+        options = ["--size", "original", "--codec", "none", "--layout", "nhwc", "--array-layout", layout]
+        result = shardify(source or self.arrays, out or self.out, *options, *more)
+        return self.assert_code(result, code)
+
+    def test_all_shapes_dtypes_and_layouts_are_stored_as_they_are(self):
+        for dtype, channels, layout in (
+            ("|u1", 3, "hwc"),
+            ("|u1", 1, "hw"),
+            ("|u1", 13, "hwc"),
+            ("<u2", 3, "chw"),
+            (">u2", 13, "chw"),
+            ("<f4", 1, "hw"),
+            ("<f2", 5, "hwc"),
+            (">f4", 4, "chw"),
+        ):
+            with self.subTest(dtype=dtype, channels=channels, layout=layout):
+                made = self.make(dtype, channels, layout)
+                out = self.path / f"{dtype[1:]}{channels}{layout}"
+                self.convert(layout, "--channels", "keep", "--samples-per-shard", "3", "--jobs", "4", out=out)
+                found = free_samples(out)
+                self.assertEqual(sorted(found), sorted(made))
+                for key, values in made.items():
+                    np.testing.assert_array_equal(found[key], values, key)
+                self.assertEqual([name for name in info(out)["classes"]], ["ant", "bee"])
+                self.assert_code(shardctl("verify", out), 0)
+                self.assert_code(shardctl("compare", out, self.arrays, "--array-layout", layout), 0)
+
+    def test_a_pattern_is_the_same_and_labels_come_from_an_array(self):
+        made = self.make("|u1", 3, name="{1}.npy")
+        np.save(self.path / "y.npy", np.arange(len(SIZES)) * 10)
+        pattern = self.arrays / f"{{0..{len(SIZES) - 1}}}.npy"
+        self.convert("hwc", "--labels", self.path / "y.npy", source=pattern)
+        found = free_samples(self.out)
+        for key, values in made.items():
+            np.testing.assert_array_equal(found[key], values, key)
+
+    def test_arrays_that_are_no_samples_are_rejects_that_say_why(self):
+        self.make("|u1", 3)
+        for name, array in (
+            ("axes", np.zeros((4, 5), np.uint8)),
+            ("none", np.zeros((0, 5, 3), np.uint8)),
+            ("wide", np.zeros((1, 70000, 3), np.uint8)),
+            ("two", np.zeros((4, 5, 2), np.uint8)),
+            ("deep", np.zeros((4, 5, 3), np.uint16)),
+            ("text", np.zeros((4, 5, 3), "U4")),
+            ("fortran", np.asfortranarray(np.zeros((4, 5, 3), np.uint8))),
+        ):
+            np.save(self.arrays / "bee" / f"{name}.npy", array)
+        cut = (self.arrays / "bee/0.npy").read_bytes()
+        write(self.arrays / "bee/cut.npy", cut[:-1])
+        write(self.arrays / "bee/more.npy", cut + b"x")
+        write(self.arrays / "bee/photo.jpg", b"no array")
+        self.convert("hwc", code=1)
+        found = rejects(self.out)
+        for name, reason in (
+            ("axes", "has the shape [4, 5]: --array-layout hwc says that it is one image"),
+            ("none", "has the shape [0, 5, 3]: it holds no image"),
+            ("wide", "70000x1"),
+            ("two", "an array of u8 with 2 channels, but the samples are RGB of 8 bits"),
+            ("deep", "an array of u16 with 3 channels, but the samples are RGB of 8 bits"),
+            ("text", "has the dtype"),
+            ("fortran", "Fortran"),
+            ("cut", "too few: it is cut off"),
+            ("more", "has 1 bytes behind its array"),
+        ):
+            self.assertIn(reason.replace("--array-layout", "`array_layout`"), found[f"bee/{name}.npy"])
+        self.assertEqual(len(found), 9)
+        self.assertEqual(len(free_samples(self.out)), len(SIZES))
+        out = self.path / "bands"
+        np.save(self.arrays / "bee/two.npy", np.zeros((4, 5, 2), np.uint8))
+        self.convert("hwc", "--channels", "3", out=out, code=1)
+        self.assertIn("channel", rejects(out)["bee/two.npy"])
+
+    def test_arrays_of_many_images_are_not_taken_for_one(self):
+        np.savez(self.path / "x.npz", x=np.zeros((2, 5, 6, 3), np.uint8))
+        options = ["--size", "original", "--array-layout", "hwc"]
+        self.assert_refused(
+            shardify(self.path / "x.npz", self.out, *options), "is for .npy files of one image each"
+        )
+        np.save(self.path / "y.npy", np.zeros((2, 5, 6, 3), np.uint8))
+        self.assert_refused(
+            shardify(self.path / "y.npy", self.out, *options), "[2, 5, 6, 3]", "[rows, columns, channels]"
+        )
+        np.save(self.path / "z.npy", np.zeros((5, 6, 3), np.uint8))
+        self.assert_refused(shardify(self.path / "z.npy", self.out, *options[:2]), "--array-layout hwc")
+
+
 if __name__ == "__main__":
     main()

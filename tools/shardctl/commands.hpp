@@ -55,7 +55,7 @@ int show(const ShowOptions& options);
 struct CompareOptions {
   std::string path;
   std::string images;
-  std::string array_layout;  // nhwc, nchw; empty: as the shape says
+  std::string array_layout;  // nhwc, nchw, hwc, chw, hw; empty: as the shape says
   // Folders of further images, as shardify takes them: "DIR", and "NAME=DIR" for each.
   // Only names and folders count.
   std::string mask;

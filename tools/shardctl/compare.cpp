@@ -189,7 +189,7 @@ void print(const CompareOptions& options, const Source& source, const Tally& tal
 }
 
 convert::Remake remake_of(const CompareOptions& options, const Source& source) {
-  convert::TextOptions text{{"mask", options.mask}};
+  convert::TextOptions text{{"mask", options.mask}, {"array_layout", options.array_layout}};
   for (const std::string& pair : options.pairs) text.add("pairs", pair);
   convert::Options parsed;
   convert::apply(text, parsed);
@@ -199,9 +199,7 @@ convert::Remake remake_of(const CompareOptions& options, const Source& source) {
   return {source.info(),
           keys,
           {.images = options.images,
-           .layout = options.array_layout == "nhwc"   ? convert::ArrayLayout::nhwc
-                     : options.array_layout == "nchw" ? convert::ArrayLayout::nchw
-                                                      : convert::ArrayLayout::automatic,
+           .layout = parsed.array_layout,
            .pairs = parsed.pairs,
            .max_pixels = options.max_pixels}};
 }
@@ -276,9 +274,9 @@ void add_compare(CLI::App& app, Chosen& chosen) {
       ->allow_extra_args(false);
   command
       ->add_option("--array-layout", options->array_layout, R"(
-      For arrays of images: nhwc or nchw, where the shape does not say it)")
-      ->check(CLI::IsMember({"nhwc", "nchw"}))
-      ->type_name("nhwc|nchw");
+      For arrays, as it was given to shardify: nhwc, nchw, hwc, chw or hw)")
+      ->check(CLI::IsMember({"nhwc", "nchw", "hwc", "chw", "hw"}))
+      ->type_name("LAYOUT");
   add_max_pixels(command, options->max_pixels);
   add_jobs(command, options->jobs);
   add_quiet(command, options->quiet);

@@ -62,15 +62,16 @@ std::uint64_t check(const fs::path& out, const PhotoSet& photos, const convert::
 
   image::Decoder decoder;
   image::Preprocessor preprocessor(options.preprocess);
-  std::vector<std::byte> expected(options.preprocess.sample_spec().size_bytes());
-  std::vector<std::byte> stored(expected.size());
+  std::vector<std::byte> expected;
+  std::vector<std::byte> stored;
   const std::uint64_t count = std::min(kCheckedSamples, dataset.size());
   for (std::uint64_t k = 0; k < count; ++k) {
     const std::uint64_t i = k * dataset.size() / count;
     const std::string key = dataset.key(i);
     preprocessor.run(decoder.decode(read_file(photos.root() / unescape_key(key), ~std::uint64_t{0}), {}),
                      expected);
-    dataset.read(i, stored);
+    stored.resize(expected.size());
+    dataset.read(i, stored);  // throws if the sample has another size
     if (stored != expected)
       throw Error(ErrorCode::corrupt,
                   fmt::format("sample {} is not what decoding and preprocessing it gives", quoted_key(key)));
@@ -80,16 +81,20 @@ std::uint64_t check(const fs::path& out, const PhotoSet& photos, const convert::
 
 }  // namespace
 
-convert::Options preset_options(std::string_view preset) {
+convert::Options preset_options(const std::string& preset, const std::string& size,
+                                const std::string& codec) {
+  convert::TextOptions text{{"preset", preset}};
+  text.add("size", size);
+  text.add("codec", codec);
   convert::Options options;
-  convert::apply({{"preset", std::string(preset)}}, options);
+  convert::apply(text, options);
   return options;
 }
 
 ConvertBenchResult bench_convert(const ConvertBenchOptions& options, const std::atomic<bool>& cancel,
                                  const std::function<void(const std::string&)>& note,
                                  const std::function<void(const ConvertBenchResult&)>& done) {
-  convert::Options conversion = preset_options(options.preset);
+  convert::Options conversion = preset_options(options.preset, options.size, options.codec);
   const TempFolder scratch(options.out);
   note("reading the images into memory");
   const PhotoSet photos(options.images, options.count, scratch.path(), cancel, options.most);

@@ -20,6 +20,8 @@ namespace shard::bench {
 struct ConvertBenchOptions {
   std::string images;
   std::string preset = "train";  // or "eval": as shardify's
+  std::string size;              // "original": samples of any size; empty: the preset's
+  std::string codec;             // as shardify's; empty: the preset's
   unsigned jobs = 0;             // 0: one thread per core
   unsigned repeat = 5;
   std::uint64_t count = 0;    // pictures; 0: every file once
@@ -51,8 +53,10 @@ struct ConvertBenchResult {
   std::vector<ConvertCase> cases;  // ascending threads
 };
 
-// The options of a conversion as `shardify --preset` sets them. Errors: invalid_argument.
-convert::Options preset_options(std::string_view preset);
+// The options of a conversion as shardify's `--preset`, `--size` and `--codec` set them; empty: not given.
+// Errors: invalid_argument.
+convert::Options preset_options(const std::string& preset, const std::string& size = {},
+                                const std::string& codec = {});
 
 // `note` gets what is done before the first repeat. `done` is called after each repeat. Errors: those of
 // convert::run; corrupt if the converted data set is wrong; cancelled.

@@ -45,6 +45,13 @@ void add_convert(const Subcommands& subcommands) {
   sub.add_option("--preset", options.preset, "eval: 224x224 f16; train: 256x256 u8")
       ->type_name("NAME")
       ->check(CLI::IsMember({"eval", "train"}));
+  sub.add_option("--size", options.size, "original: each sample has the size of its image")
+      ->type_name("NAME")
+      ->default_str("the preset's")
+      ->check(CLI::IsMember({"original"}));
+  sub.add_option("--codec", options.codec, "none, packed or zstd:1 to zstd:19")
+      ->type_name("CODEC")
+      ->default_str("the preset's");
   add_threads_option(sub, options.jobs, "Threads", 1024, "--jobs");
   sub.add_flag("--scaling", options.scaling, "Measure on one thread too");
   add_repeat_option(sub, options.repeat, "Runs of each");

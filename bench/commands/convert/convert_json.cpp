@@ -96,6 +96,8 @@ std::vector<std::string> warnings(const Json& json) {
 
 void add_json(Json& json, const ConvertBenchOptions& options, const ConvertBenchResult& result) {
   json["preset"] = options.preset;
+  if (!options.size.empty()) json["size"] = options.size;
+  if (!options.codec.empty()) json["codec"] = options.codec;
   json["repeat"] = options.repeat;
   json["input"] = {{"path", options.images},      {"images", result.images}, {"distinct", result.distinct},
                    {"excluded", result.excluded}, {"bytes", result.bytes},   {"pixels", result.pixels}};

@@ -203,7 +203,7 @@ Of samples of any size: AREA:STEP:ASPECT, batches of one of the sizes of about A
                  "With --padded: sort so many samples of the order by size; 0: none");
   add_size_option(sub, "--batch-bytes", options.memory.batch_bytes,
                   "Of samples of any size: bytes of a batch on the device at a time")
-      ->default_str("1.5 x the mean");
+      ->default_str("what nearly all have");
   add_size_option(sub, "--registered", options.memory.registered_bytes,
                   "Budget for registered shards, for mapped")
       ->default_str("half of the available memory");

@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -126,7 +127,7 @@ class PyWriter {
   }
 
   // `image`: bytes of an image file, with `size` None; or pixels, with (height, width, channels);
-  // or the path of a file, as bytes, with `size` 0.
+  // or the path of a file, as bytes, with `size` 0; or an array, with (dtype of numpy, shape, layout).
   // `images`: of the further image fields.
   bool add(const nb::bytes& key, nb::handle image, const nb::object& size, const nb::list& columns,
            const nb::list& images) {
@@ -136,11 +137,20 @@ class PyWriter {
       const auto path = nb::cast<nb::bytes>(image);
       row.file = std::string(path.c_str(), path.size());
     } else {
-      row.image = BufferView(image).copy();
-      if (!size.is_none()) {
+      std::vector<std::byte> bytes = BufferView(image).copy();
+      if (nb::isinstance<nb::tuple>(size) && nb::isinstance<nb::str>(nb::cast<nb::tuple>(size)[0])) {
+        const auto [dtype, shape, layout] =
+            nb::cast<std::tuple<std::string, std::vector<std::uint64_t>, std::string>>(size);
+        const auto words = convert::words_of(convert::ArrayLayout{});
+        const auto word = std::find(words.begin(), words.end(), layout);
+        row.set_array(dtype, shape, static_cast<convert::ArrayLayout>(word - words.begin()), bytes);
+      } else if (!size.is_none()) {
+        row.image = std::move(bytes);
         const auto [height, width, channels] =
             nb::cast<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>>(size);
         row.pixels = convert::Pixels{width, height, channels};
+      } else {
+        row.image = std::move(bytes);
       }
     }
     row.columns.reserve(columns.size());
@@ -172,6 +182,7 @@ class PyWriter {
   }
 
   std::uint64_t size() { return writer()->size(); }
+  std::string enlargement() { return closed_ ? enlargement_ : writer()->enlargement(); }
 
   nb::dict close() {
     if (closed_) return dict_of(*closed_);  // another thread was faster
@@ -184,6 +195,7 @@ class PyWriter {
       from->cancel();  // of a signal handler
       throw;
     }
+    enlargement_ = from->enlargement();
     closed_ = summary;
     abandon();
     return dict_of(summary);
@@ -213,6 +225,7 @@ class PyWriter {
   const pid_t owner_ = ::getpid();
   std::shared_ptr<convert::Writer> writer_;
   std::optional<convert::Summary> closed_;
+  std::string enlargement_;
 };
 
 }  // namespace
@@ -227,6 +240,7 @@ void bind_writer(nb::module_& module) {
       .def("is_done", &PyWriter::is_done, nb::arg("key"))
       .def("keys_done", &PyWriter::keys_done)
       .def("__len__", &PyWriter::size)
+      .def("enlargement", &PyWriter::enlargement)
       .def("close", &PyWriter::close)
       .def("abandon", &PyWriter::abandon);
 }

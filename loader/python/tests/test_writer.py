@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -601,3 +602,130 @@ def test_each_of_the_two_ends_with_the_words_of_python(tmp_path):
     with pytest.raises(ValueError, match="classes has a name twice"):
         sl.Writer(tmp_path / "out", classes=["a", "a"])
     assert EACH * len(CLASSES) == SAMPLES
+
+
+SHAPES = [(1, 1), (5, 9), (40, 3), (3, 40), (17, 17)]
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+@pytest.mark.parametrize("layout", ["hwc", "chw"])
+@pytest.mark.parametrize(
+    "dtype, channels",
+    [("uint8", 3), ("uint8", 13), ("uint16", 1), ("uint16", 3), (">u2", 13), ("float16", 4), ("float32", 2)],
+)
+def test_arrays_of_different_shapes_keep_their_bits(tmp_path, dtype, channels, layout, codec):
+    """As the samples of .npy files of the same arrays."""
+    draw = np.random.default_rng(3)
+    kind = np.dtype(dtype)
+    how = {"size": "original", "channels": channels, "dtype": kind.newbyteorder("=").name, "codec": codec}
+    arrays = []
+    (tmp_path / "files").mkdir()
+    how |= {"array_layout": layout, "layout": "nhwc", "samples_per_shard": 2}
+    with sl.Writer(tmp_path / "set", **how) as writer:
+        for number, shape in enumerate(SHAPES):
+            array = draw.integers(0, 200, (*shape, channels)).astype(kind)
+            given = array if layout == "hwc" else np.ascontiguousarray(array.transpose(2, 0, 1))
+            writer.add(f"{number}.npy", given, 0)
+            np.save(tmp_path / "files" / f"{number}.npy", given)
+            arrays.append(array)
+    data = sl.Dataset(tmp_path / "set")
+    assert data.shape == (0, 0, channels)
+    for number, array in enumerate(arrays):
+        np.testing.assert_array_equal(data[number][0], array)
+    sl.convert(tmp_path / "files", tmp_path / "same", **how)
+    assert_same_shards(tmp_path / "same", tmp_path / "set")
+
+
+def test_gray_arrays_have_two_axes_and_rgb_may_be_chw(tmp_path):
+    pixels = np.random.default_rng(1).integers(0, 256, (6, 7, 3), np.uint8)
+    how = {"size": "original", "dtype": "float32"}
+    with sl.Writer(tmp_path / "depth", channels=1, **how) as writer:
+        writer.add("a", np.full((4, 5), 0.25, np.float32))
+        writer.add("b", np.full((7, 2, 1), 0.5, np.float32))
+    data = sl.Dataset(tmp_path / "depth")
+    assert [data[i][0].reshape(-1).tolist() for i in range(2)] == [[0.25] * 20, [0.5] * 14]
+    with sl.Writer(tmp_path / "rgb", size="original", array_layout="chw") as writer:
+        writer.add("a", pixels.transpose(2, 0, 1))
+        writer.add("b", pixels[..., 0])
+    data = sl.Dataset(tmp_path / "rgb")
+    np.testing.assert_array_equal(data[0][0], pixels)
+    np.testing.assert_array_equal(data[1][0], np.repeat(pixels[..., :1], 3, 2))
+
+
+@pytest.mark.parametrize(
+    "image, words",
+    [
+        (np.zeros((0, 5, 2), np.uint16), r"\[0, 5, 2\].*at least one pixel"),
+        (np.zeros((4, 5, 3), np.uint16), r"uint16 \[4, 5, 3\].*2 channels \(channels=2"),
+        (np.zeros((2, 4, 5), np.uint16), r"array_layout='hwc'"),
+        (np.zeros((4, 5), np.uint16), r"\[row, column, channel\] with 2 channels"),
+        (np.zeros((1, 4, 5, 2), np.uint16), r"\[1, 4, 5, 2\]"),
+        (np.zeros((4, 5, 2), np.int32), r"int32 \[4, 5, 2\]; expected uint8, uint16"),
+        (np.zeros((1, 65536, 2), np.uint16), r"1 rows and 65536 columns: at most 65535"),
+        ([[[1, 2]]], "int64"),
+        ("no/such/file", None),
+    ],
+)
+def test_arrays_that_are_no_images_of_the_set_are_refused(tmp_path, image, words):
+    """And the Writer can be used after it."""
+    good = np.full((3, 4, 2), 7, np.uint16)
+    with sl.Writer(tmp_path / "set", size="original", channels=2, dtype="uint16") as writer:
+        writer.add("first", good)
+        if words is None:
+            writer.add("bad", image)
+        else:
+            with pytest.raises(sl.InvalidArgumentError, match=words):
+                writer.add("bad", image)
+        writer.add("last", good)
+        if words is None:
+            with pytest.warns(sl.ConversionWarning, match="bad"):
+                writer.close()
+    data = sl.Dataset(tmp_path / "set")
+    assert list(data.keys[:]) == ["first", "last"]
+
+
+def test_arrays_beyond_rgb_need_their_channels_said(tmp_path):
+    with sl.Writer(tmp_path / "set", size="original") as writer:
+        with pytest.raises(sl.InvalidArgumentError, match="channels="):
+            writer.add("a", np.zeros((4, 5, 3), np.float32))
+        with pytest.raises(sl.InvalidArgumentError, match="uint8"):
+            writer.add("a", np.zeros((4, 5, 2), np.uint8))
+        writer.add("a", np.zeros((4, 5, 3), np.uint8))
+    floats = np.full((4, 5, 3), 0.125, np.float32)
+    how = {"size": "original", "channels": 3, "dtype": "float32"}
+    with sl.Writer(tmp_path / "floats", **how) as writer:
+        with pytest.raises(sl.InvalidArgumentError, match="normalize='none'"):
+            writer.add("a", floats)
+        writer.abandon()
+    with sl.Writer(tmp_path / "none", normalize="none", **how) as writer:
+        writer.add("a", floats)
+    assert (np.asarray(sl.Dataset(tmp_path / "none")[0][0]) == 0.125).all()
+    for layout in ("hw", "nchw", "", None, 3):
+        with pytest.raises(sl.InvalidArgumentError, match='array_layout .*"hwc" or "chw"'):
+            sl.Writer(tmp_path / "other", array_layout=layout)
+
+
+@pytest.mark.parametrize("form", ["pixels", "files"])
+def test_images_that_are_enlarged_are_warned_of(tmp_path, form):
+    """While it runs, and at its end."""
+
+    def write(out, count, side, **how):
+        with sl.Writer(out, overwrite=True, **how) as writer:
+            for number in range(count):
+                pixels = np.full((side, side, 3), number % 256, np.uint8)
+                writer.add(f"{number}", pixels if form == "pixels" else png(number, side, side))
+
+    words = r"100 % of the images are smaller than 48x48 and were enlarged \(5 of 5 .*resize 32 with crop 32"
+    with pytest.warns(sl.ConversionWarning, match=words) as caught:
+        write(tmp_path / "set", 5, 32, resize=48, crop=48)
+    assert len([one for one in caught if "enlarged" in str(one.message)]) == 1
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        write(tmp_path / "set", 5, 48, resize=48, crop=48)
+        write(tmp_path / "set", 5, 32, size="original")
+    with pytest.warns(sl.ConversionWarning, match="were enlarged"):
+        writer = sl.Writer(tmp_path / "long", resize=48, crop=48)
+        for number in range(5000):
+            writer.add(f"{number}", np.zeros((8, 8, 3), np.uint8))
+    writer.abandon()

@@ -63,11 +63,15 @@ std::uint64_t StoredForm::decoded_room_bytes(const LoaderOptions& options) const
 }
 
 std::uint64_t StoredForm::late_group_bytes(const LoaderOptions& options) const noexcept {
-  // So large that copies and kernels of a group take longer than to queue them.
-  constexpr std::uint64_t kUsual = std::uint64_t{32} << 20U;
+  // So large that copies and kernels of a group take longer than to queue them. Pinned memory takes time
+  // when a loader starts, so small batches have smaller groups.
+  constexpr std::uint64_t kLeast = std::uint64_t{8} << 20U;
+  constexpr std::uint64_t kMost = std::uint64_t{32} << 20U;
+  const std::uint64_t room = options.memory.batch_bytes;  // 0: not decided yet
+  const std::uint64_t usual = room == 0 ? kMost : std::clamp(room / 4, kLeast, kMost);
   constexpr std::uint64_t kAlign = 256;
   const std::uint64_t least = most_bytes_to_device() * (options.mix.enabled() ? 2 : 1);
-  return round_up(std::max(least, share_of(std::min(kUsual, options.memory.pinned_bytes / 8))), kAlign);
+  return round_up(std::max(least, share_of(std::min(usual, options.memory.pinned_bytes / 8))), kAlign);
 }
 
 std::uint64_t StoredForm::checksum(const ShardReader&, std::uint64_t,

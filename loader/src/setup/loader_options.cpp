@@ -10,11 +10,13 @@
 
 #include "base/digest/checksum.hpp"
 #include "base/system/cpu_count.hpp"
+#include "base/system/parallel.hpp"
 #include "base/text/quote.hpp"
 #include "codec/stored_form.hpp"
 #include "fields/delivered_columns.hpp"
 #include "fields/fields.hpp"
 #include "fields/views.hpp"
+#include "setup/batch_bytes.hpp"
 #include "shard/error.hpp"
 #include "transform/arithmetic.hpp"
 
@@ -27,97 +29,6 @@ namespace {
 constexpr unsigned kRemoteThreads = 16;
 
 unsigned default_threads() { return std::min(cpu_count(), 8U); }
-
-// About how many bytes the samples of a batch have, decoded, on average: by the sizes of some shards that lie
-// apart. With buckets, whose samples may be larger than others: of the bucket with the most. With
-// length_window: of the batch of a window with the largest samples.
-std::uint64_t mean_batch_bytes(const Dataset& dataset, const LoaderOptions& options) {
-  constexpr std::size_t kShards = 8;
-  const std::size_t shards = dataset.info().shards.size();
-  const std::size_t asked = std::min(kShards, shards);
-  const bool in_buckets = !options.buckets.empty();
-  if (in_buckets) check_buckets(options.buckets);
-  struct Sum {
-    std::uint64_t bytes = 0;
-    std::uint64_t samples = 0;
-  };
-  std::vector<Sum> sums(in_buckets ? options.buckets.size() : 1);
-  std::vector<std::uint64_t> sizes;
-  for (std::size_t i = 0; i < asked; ++i) {
-    const ShardReader& shard = dataset.shard(static_cast<std::uint32_t>(i * shards / asked));
-    for (std::uint64_t sample = 0; sample < shard.size(); ++sample) {
-      const SampleSpec spec = shard.images().spec_of(sample);
-      Sum& sum = sums[in_buckets ? bucket_of(spec.height, spec.width, options.buckets) : 0];
-      sum.bytes += spec.size_bytes();
-      ++sum.samples;
-      if (options.length_window > 0) sizes.push_back(spec.size_bytes());
-    }
-  }
-  if (!sizes.empty()) {
-    const std::uint64_t global = options.batch_size * options.world_size;
-    const std::uint64_t batches = (options.length_window + global - 1) / global;
-    std::sort(sizes.begin(), sizes.end(), std::greater<>());
-    sizes.resize((sizes.size() + batches - 1) / batches);
-    sums[0] = {std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}), sizes.size()};
-  }
-  std::uint64_t most = 0;
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    const std::uint64_t rows =
-        in_buckets
-            ? (options.global_batch_of(options.buckets[i]) + options.world_size - 1) / options.world_size
-            : options.batch_size;
-    most = std::max(most, sums[i].bytes / std::max<std::uint64_t>(sums[i].samples, 1) * rows);
-  }
-  return most;
-}
-
-// Whether samples are staged all the time, and not only until their shards are registered.
-bool stages(const Dataset& dataset, const DeviceInfo& device, const LoaderOptions& options) {
-  return options.transport == TransportKind::staged || options.transport == TransportKind::direct ||
-         dataset.is_remote() || !device.registers_read_only ||
-         make_stored_form(dataset.info())->decoded_by_host();
-}
-
-// How many bytes the images of a batch may have, if pinned_bytes has room for at least two buffers, in which
-// their further fields lie too, beside groups of late samples.
-std::uint64_t staged_room_bytes(const DatasetInfo& info, const LoaderOptions& options) {
-  const auto pixel_bytes = [](const SampleSpec& spec) {
-    return std::uint64_t{spec.channels} * size_bytes(spec.dtype);
-  };
-  const std::uint64_t of_images = pixel_bytes(info.spec);
-  std::uint64_t of_all = 0;
-  std::uint64_t others = 0;  // of one size
-  std::uint64_t late = 0;
-  for (const auto& form : stored_forms(info, options)) {
-    const SampleSpec& spec = form->recorded();
-    if (!form->is_free()) {
-      others += form->room_bytes(options);
-      continue;
-    }
-    of_all += pixel_bytes(spec);
-    late += kLateGroups * form->late_group_bytes(options);
-  }
-  const std::uint64_t pinned = options.memory.pinned_bytes;
-  const std::uint64_t room = (pinned - std::min(pinned, late)) / 2;
-  return (room - std::min(room, others)) / of_all * of_images;
-}
-
-void set_batch_bytes(const Dataset& dataset, const DeviceInfo& device, LoaderOptions& options) {
-  const DatasetInfo& info = dataset.info();
-  if (!info.spec.is_free()) return;
-  const std::uint64_t largest = info.largest().sample_bytes * (options.mix.enabled() ? 2 : 1);
-  std::uint64_t& bytes = options.memory.batch_bytes;
-  if (bytes != 0 && bytes < largest)
-    throw Error(
-        ErrorCode::resource,
-        fmt::format("batch_bytes is {}, but the largest sample has {} bytes{}: raise it, or leave it out",
-                    bytes, info.largest().sample_bytes,
-                    options.mix.enabled() ? ", and two of them are mixed" : ""));
-  if (bytes != 0) return;
-  bytes = mean_batch_bytes(dataset, options) * 3 / 2;
-  if (stages(dataset, device, options)) bytes = std::min(bytes, staged_room_bytes(info, options));
-  bytes = std::max(bytes, largest);
-}
 
 }  // namespace
 
@@ -179,36 +90,43 @@ std::vector<std::uint64_t> samples_of_shards(const DatasetInfo& info) {
 
 namespace {
 
-// Calls visit(rows and columns) for each sample, in their order.
-template <class Visit>
-void for_each_stored_size(const Dataset& dataset, const LoaderOptions& options, const char* what,
-                          const Visit& visit) {
+// What `of` makes of the rows and columns of each sample. It is called by several threads, and not again for
+// the next sample if that has the same size.
+template <class Value, class Of>
+std::vector<Value> by_stored_size(const Dataset& dataset, const LoaderOptions& options, const char* what,
+                                  const Of& of) {
   if (dataset.is_remote() && options.order != OrderMode::shuffle)
     throw Error(ErrorCode::unsupported, fmt::format("{} of a data set on a server needs order shuffle; make "
                                                     "a copy first for another order",
                                                     what));
-  const std::uint64_t samples = dataset.size();
-  for (std::uint64_t i = 0; i < samples; ++i) {
-    const Dataset::Location at = dataset.locate(i);
-    const SampleSpec spec = dataset.shard(at.shard).images().spec_of(at.sample);
-    visit(SampleSize{spec.height, spec.width});
-  }
+  // As many at a time as pay for a thread.
+  constexpr std::uint64_t kAtOnce = 4096;
+  std::vector<Value> values(dataset.size());
+  parallel_for(options.threads, (dataset.size() + kAtOnce - 1) / kAtOnce, [&](unsigned, std::uint64_t part) {
+    SampleSize last;
+    Value value{};
+    const std::uint64_t end = std::min(dataset.size(), (part + 1) * kAtOnce);
+    for (std::uint64_t i = part * kAtOnce; i < end; ++i) {
+      const Dataset::Location at = dataset.locate(i);
+      const SampleSpec spec = dataset.shard(at.shard).images().spec_of(at.sample);
+      if (const SampleSize size{spec.height, spec.width}; size != last) {
+        value = of(size);
+        last = size;
+      }
+      values[i] = value;
+    }
+  });
+  return values;
 }
 
 Order make_bucket_order(const Dataset& dataset, const LoaderOptions& options) {
   check_buckets(options.buckets);
-  std::vector<std::uint16_t> assignment;
   std::vector<std::uint64_t> global_batches;
   for (const Bucket& bucket : options.buckets) global_batches.push_back(options.global_batch_of(bucket));
-  assignment.reserve(dataset.size());
-  SampleSize last;
-  std::uint16_t bucket = 0;
-  for_each_stored_size(dataset, options, "loading in buckets", [&](const SampleSize& size) {
-    if (size != last)
-      bucket = static_cast<std::uint16_t>(bucket_of(size.height, size.width, options.buckets));
-    last = size;
-    assignment.push_back(bucket);
-  });
+  const auto assignment =
+      by_stored_size<std::uint16_t>(dataset, options, "loading in buckets", [&](const SampleSize& size) {
+        return static_cast<std::uint16_t>(bucket_of(size.height, size.width, options.buckets));
+      });
   std::string recipe(words_of(options.bucket_crop)[static_cast<std::size_t>(options.bucket_crop)]);
   for (const Bucket& of : options.buckets) recipe += fmt::format(" {} x {}", of.height, of.width);
   return {samples_of_shards(dataset.info()), options, assignment, global_batches, xxh3(recipe)};
@@ -230,11 +148,9 @@ Order make_sorted_order(const Dataset& dataset, const LoaderOptions& options) {
   if (!stored.is_free()) refuse(fmt::format("all samples are {} x {}", stored.height, stored.width));
   TransformOptions view = *padded;
   if (view.resize != ResizeKind::none) view.resize_height = view.resize_width = kMaxResized;
-  std::vector<std::uint32_t> sizes;
-  sizes.reserve(dataset.size());
-  for_each_stored_size(dataset, options, "length_window", [&](const SampleSize& size) {
+  auto sizes = by_stored_size<std::uint32_t>(dataset, options, "length_window", [&](const SampleSize& size) {
     const SampleSize made = padded_size(stored.sized(size.height, size.width), view);
-    sizes.push_back(made.height << 16U | made.width);
+    return made.height << 16U | made.width;
   });
   return {samples_of_shards(dataset.info()), options, std::move(sizes), options.length_window};
 }

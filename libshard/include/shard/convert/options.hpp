@@ -21,9 +21,13 @@ constexpr std::array<std::string_view, 2> words_of(OnError) { return {"skip", "f
 // What becomes of inputs that the table of labels does not name: rejects, or counted and left out.
 enum class Unlisted : std::uint8_t { reject, skip };
 constexpr std::array<std::string_view, 2> words_of(Unlisted) { return {"reject", "skip"}; }
-// Of arrays of images with four axes: [image, row, column, channel] or [image, channel, row, column].
-// automatic: as the shape says.
-enum class ArrayLayout : std::uint8_t { automatic, nhwc, nchw };
+// The axes of arrays: [image, row, column, channel] or [image, channel, row, column] (automatic: as the shape
+// says), or of one image: [row, column], [row, column, channel] or [channel, row, column].
+enum class ArrayLayout : std::uint8_t { automatic, nhwc, nchw, hw, hwc, chw };
+constexpr std::array<std::string_view, 6> words_of(ArrayLayout) {
+  return {"automatic", "nhwc", "nchw", "hw", "hwc", "chw"};
+}
+constexpr bool is_single(ArrayLayout layout) noexcept { return layout >= ArrayLayout::hw; }
 
 // What becomes of images without annotations: stored without objects, left out, or the end of the
 // conversion. With `fail` annotations without image, of unknown categories or with invalid boxes end it too;

@@ -27,6 +27,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -102,6 +103,13 @@ struct WriterRow {
 
   // For data sets whose first column is i64 [N].
   void set_label(std::int64_t label);
+  // The image is an array, of `elements`, with a dtype as numpy writes it ("|u1", "<u2", "<f4", ...), and
+  // hw, hwc or chw. It is stored as an image of a .npy file is: with its channels and all its bits where the
+  // options say `channels`, and else as RGB of 8 bits. Errors: invalid_argument (bytes that do not fit the
+  // shape), and those of arrays: unsupported (another dtype, shape or size), corrupt (an axis of 0).
+  void set_array(std::string_view dtype, std::span<const std::uint64_t> shape, ArrayLayout layout,
+                 std::span<const std::byte> elements);
+  bool is_array = false;  // `image` is what set_array() made
 };
 
 // Any number of threads may call add(), try_add(), close() and cancel() at once. What is added before close()
@@ -139,6 +147,9 @@ class Writer {
   std::vector<std::string> keys_done() const;
   // Rows of the data set so far, with those of earlier runs.
   std::uint64_t size() const;
+  // What to tell the person if many images of this run were smaller than the size to which they are resized,
+  // as a sentence: of the first 64 rows, and each 64th behind them, that were read so far. Empty: few were.
+  std::string enlargement() const;
 
   // Writes what is left and dataset.json, and unlocks `out`. A second call returns the same.
   // Errors: those of add(); invalid_argument if there is no row: then rows can still be added. After io a

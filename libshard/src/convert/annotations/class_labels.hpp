@@ -14,6 +14,11 @@ void check_class_names(const std::vector<std::string>& classes);
 // One name a line, of a text file. Errors: not_found, io, invalid_argument.
 std::vector<std::string> names_in_file(const std::filesystem::path& path);
 
+// The names of the classes of objects (Options::box_classes): of such a file, or the categories of another
+// data set. Errors: those of names_in_file() and Dataset::open(); invalid_argument (a data set without
+// categories).
+std::vector<std::string> read_box_classes(const std::filesystem::path& from);
+
 // The labels become positions in `classes` (not escaped). Labels that are numbers stay; they must be such
 // positions. Throws invalid_argument naming the first image whose class or number is not in the list; also
 // if there is nothing that says a class, and if the names are numbers, so that a label could be meant as

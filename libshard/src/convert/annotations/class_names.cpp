@@ -9,9 +9,11 @@
 #include <set>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "base/bytes.hpp"
 #include "base/files/file.hpp"
+#include "base/text/json.hpp"
 #include "base/text/quote.hpp"
 #include "base/text/utf8.hpp"
 #include "convert/annotations/class_labels.hpp"
@@ -72,11 +74,62 @@ std::vector<std::string> names_in_file(const fs::path& path) {
   return names;
 }
 
-std::vector<std::string> read_class_names(const fs::path& from) {
+namespace {
+
+// The data set that `from` names. Empty: it is a file of names.
+fs::path dataset_of(const fs::path& from) {
   std::error_code error;
   const fs::path folder = from.filename() == kDatasetFile ? from.parent_path() / "" : from;
-  if (!is_remote(folder) && parse_dataset_path(folder).selection.empty() && !fs::is_directory(folder, error))
-    return names_in_file(from);
+  const bool is_file =
+      !is_remote(folder) && parse_dataset_path(folder).selection.empty() && !fs::is_directory(folder, error);
+  return is_file ? fs::path() : folder;
+}
+
+// The strings of a list of strings (category_list()).
+class StringList final : public JsonHandler {
+ public:
+  void null() override { refuse(); }
+  void boolean(bool) override { refuse(); }
+  void unsigned_integer(std::uint64_t) override { refuse(); }
+  void other_number(std::string_view) override { refuse(); }
+  void string(std::string&& value) override { strings.push_back(std::move(value)); }
+  void begin_object() override { refuse(); }
+  void key(std::string&&) override { refuse(); }
+  void end_object() override {}
+  void begin_array() override {
+    if (depth_++ != 0) refuse();
+  }
+  void end_array() override {}
+
+  std::vector<std::string> strings;
+
+ private:
+  [[noreturn]] static void refuse() {
+    throw Error(ErrorCode::corrupt, "its recorded categories are not a list of names");
+  }
+  int depth_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::string> read_box_classes(const fs::path& from) {
+  const fs::path folder = dataset_of(from);
+  if (folder.empty()) return names_in_file(from);
+  const DatasetInfo info = Dataset::open(folder).info();
+  const auto recorded = info.provenance.find("categories");
+  if (recorded == info.provenance.end())
+    refuse_names(
+        fmt::format("{} has no categories of objects: give a data set that was made with `coco`, `yolo` or "
+                    "`voc` and names, or a file with a name a line",
+                    quoted(from)));
+  StringList list;
+  parse_json(recorded->second, list, "categories");
+  return list.strings;
+}
+
+std::vector<std::string> read_class_names(const fs::path& from) {
+  const fs::path folder = dataset_of(from);
+  if (folder.empty()) return names_in_file(from);
   std::vector<std::string> names = Dataset::open(folder).info().classes;
   if (names.empty())
     refuse_names(

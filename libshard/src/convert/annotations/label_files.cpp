@@ -66,7 +66,7 @@ class LabelFiles::Impl {
     if (names == folder_ / "classes.txt") files_.erase("classes");
     if (names.empty()) return;
     names_file_ = names;
-    names_ = names_in_file(names);
+    names_ = read_box_classes(names);
   }
 
   void choose(InputList& list) {

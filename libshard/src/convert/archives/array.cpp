@@ -245,9 +245,60 @@ std::uint64_t element_bytes(const std::string& dtype) noexcept {
   return image ? image->element_bytes : integer_bytes(dtype);
 }
 
+namespace {
+
+// Of an image: rows, columns, channels; and whether the channels come first.
+struct ImageAxes {
+  std::array<std::uint64_t, 3> of{};
+  bool planes = false;
+};
+
+ImageAxes axes_of_one(const std::vector<std::uint64_t>& shape, ArrayLayout layout) {
+  if (shape.size() != (layout == ArrayLayout::hw ? 2U : 3U))
+    unsupported_array(fmt::format("has the shape {}: `array_layout` {} says that it is one image, {}",
+                                  shape_text(shape), words_of(layout)[static_cast<std::size_t>(layout)],
+                                  layout == ArrayLayout::hw    ? "[rows, columns]"
+                                  : layout == ArrayLayout::hwc ? "[rows, columns, channels]"
+                                                               : "[channels, rows, columns]"));
+  if (layout == ArrayLayout::hw) return {{shape[0], shape[1], 1}};
+  if (layout == ArrayLayout::hwc) return {{shape[0], shape[1], shape[2]}};
+  return {{shape[1], shape[2], shape[0]}, true};
+}
+
+ImageAxes axes_of_many(const std::vector<std::uint64_t>& shape, ArrayLayout layout) {
+  const auto is_channels = [](std::uint64_t axis) { return axis == 1 || axis == 3 || axis == 4; };
+  if (shape.size() == 3) {
+    if (layout == ArrayLayout::automatic && is_channels(shape[2]))
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format(
+              "has the shape {}, which may be one image: give `array_layout` hwc, or save x[None], of "
+              "shape [1, {}, {}, {}]",
+              shape_text(shape), shape[0], shape[1], shape[2]));
+    return {{shape[1], shape[2], 1}};
+  }
+  if (shape.size() != 4)
+    unsupported_array(fmt::format(
+        "has the shape {}: expected [images, rows, columns], [images, rows, columns, channels] or "
+        "[images, channels, rows, columns]; of one image give `array_layout` hw, hwc or chw",
+        shape_text(shape)));
+  const bool last = is_channels(shape[3]);
+  const bool first = is_channels(shape[1]);
+  if (layout == ArrayLayout::automatic && first == last && (first || shape[1] == shape[3]))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("has the shape {}: the channels may be its second or its last axis; "
+                            "`array_layout` nchw or nhwc says which",
+                            shape_text(shape)));
+  const bool planes = layout == ArrayLayout::nchw ||
+                      (layout == ArrayLayout::automatic && (first != last ? first : channels_first(shape)));
+  if (planes) return {{shape[2], shape[3], shape[1]}, true};
+  return {{shape[1], shape[2], shape[3]}};
+}
+
+}  // namespace
+
 ArrayImages images_of(const ArrayHeader& header, ArrayLayout layout) {
   const auto& shape = header.shape;
-  const auto is_channels = [](std::uint64_t axis) { return axis == 1 || axis == 3 || axis == 4; };
   const std::optional<ArrayImages> element = element_of(header.dtype);
   if (!element)
     unsupported_array(
@@ -257,41 +308,11 @@ ArrayImages images_of(const ArrayHeader& header, ArrayLayout layout) {
                     quoted(header.dtype)));
   if (std::find(shape.begin(), shape.end(), std::uint64_t{0}) != shape.end())
     damaged_array(fmt::format("has the shape {}: it holds no image", shape_text(shape)));
-  std::array<std::uint64_t, 3> axes{};  // rows, columns, channels
-  bool planes = false;
-  if (shape.size() == 3) {
-    if (layout == ArrayLayout::automatic && is_channels(shape[2]))
-      throw Error(
-          ErrorCode::invalid_argument,
-          fmt::format("has the shape {}, which may be one image: save x[None], of shape [1, {}, {}, {}]",
-                      shape_text(shape), shape[0], shape[1], shape[2]));
-    axes = {shape[1], shape[2], 1};
-  } else if (shape.size() == 4) {
-    const bool last = is_channels(shape[3]);
-    const bool first = is_channels(shape[1]);
-    if (layout == ArrayLayout::automatic && first && last)
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("has the shape {}: the channels may be its second or its last axis; "
-                              "`array_layout` nchw or nhwc says which",
-                              shape_text(shape)));
-    if (layout == ArrayLayout::automatic && first == last && shape[1] == shape[3])
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("has the shape {}: the channels may be its second or its last axis; "
-                              "`array_layout` nchw or nhwc says which",
-                              shape_text(shape)));
-    planes = layout == ArrayLayout::nchw ||
-             (layout == ArrayLayout::automatic && (first != last ? first : channels_first(shape)));
-    axes = planes ? std::array{shape[2], shape[3], shape[1]} : std::array{shape[1], shape[2], shape[3]};
-    if (axes[2] > kMaxSampleChannels)
-      unsupported_array(
-          fmt::format("has the shape {}: images have 1 to {} channels, as the last axis or the second",
-                      shape_text(shape), kMaxSampleChannels));
-  } else {
-    unsupported_array(fmt::format(
-        "has the shape {}: expected [images, rows, columns], [images, rows, columns, channels] or "
-        "[images, channels, rows, columns]",
-        shape_text(shape)));
-  }
+  const auto [axes, planes] = is_single(layout) ? axes_of_one(shape, layout) : axes_of_many(shape, layout);
+  if (axes[2] > kMaxSampleChannels)
+    unsupported_array(
+        fmt::format("has the shape {}: images have 1 to {} channels, as the last axis or the {}",
+                    shape_text(shape), kMaxSampleChannels, is_single(layout) ? "first" : "second"));
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30U;  // of an input
   if (axes[0] > kMostBytes / axes[1] / axes[2] / element->element_bytes)
     unsupported_array(
@@ -300,7 +321,7 @@ ArrayImages images_of(const ArrayHeader& header, ArrayLayout layout) {
   if (axes[0] > kMostSide || axes[1] > kMostSide)
     unsupported_array(fmt::format("has the shape {}: a side is too long", shape_text(shape)));
   ArrayImages images = *element;
-  images.count = shape[0];
+  images.count = is_single(layout) ? 1 : shape[0];
   images.width = static_cast<std::uint32_t>(axes[1]);
   images.height = static_cast<std::uint32_t>(axes[0]);
   images.channels = static_cast<unsigned>(axes[2]);

@@ -64,9 +64,9 @@ struct ArrayImages {
 };
 
 // What the axes are: of four, the channels are the second or the last, whichever is 1, 3 or 4, or else not a
-// side of a square, or else the smaller one. dtypes: integers of 8 and 16 bits, floats. Errors: unsupported
-// (other dtypes, other shapes; what to do), invalid_argument (either layout is possible: `array_layout` says
-// which), corrupt (an axis of 0).
+// side of a square, or else the smaller one. is_single(layout): the array is one image. dtypes: integers of 8
+// and 16 bits, floats. Errors: unsupported (other dtypes, other shapes; what to do), invalid_argument (either
+// layout is possible: `array_layout` says which), corrupt (an axis of 0).
 ArrayImages images_of(const ArrayHeader& header, ArrayLayout layout);
 
 // An uncompressed TIFF file up to its samples, which are those of an item as the array has them.

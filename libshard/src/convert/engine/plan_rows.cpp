@@ -1,6 +1,7 @@
 // The rows of a plan: its inputs, shard by shard.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -27,17 +28,20 @@ namespace shard::convert {
 
 namespace {
 
-constexpr std::size_t kKeptBytes = std::size_t{64} << 20U;   // of a sample, from one row to the next
+constexpr std::size_t kKeptBytes = std::size_t{64} << 20U;  // of a sample, from one row to the next
+// Writes to one file wait for each other in the kernel, so several files are written at once. A run that is
+// killed loses what they have. Archives are read from front to back, which disks like best.
+constexpr std::size_t kMostFilling = 8;
+constexpr std::size_t kMostFillingOfArchives = 2;
 constexpr auto kClaimPoll = std::chrono::milliseconds(100);  // also how soon a cancel is seen
 
 class PlanReader final : public RowReader {
  public:
-  // `next_input`: of the plan; shared by all readers. `fetcher` null: no input is on a server.
+  // `fetcher` null: no input is on a server.
   PlanReader(const Plan& plan, const Options& options, const Hooks& hooks, image::MemoryBudget& memory,
-             std::uint64_t& next_input, InputFetcher* fetcher)
+             InputFetcher* fetcher)
       : plan_(plan),
         options_(options),
-        next_input_(next_input),
         fetcher_(fetcher),
         reader_(plan.list),
         further_(plan.further),
@@ -46,8 +50,8 @@ class PlanReader final : public RowReader {
     decode_.memory = &memory;
   }
 
-  bool take(InputRow& row) override {
-    index_ = next_input_++;
+  bool take(std::uint64_t shard, std::uint64_t number, InputRow& row) override {
+    index_ = shard * plan_.per_shard + number;
     row.index = index_;
     row.key = input().key();
     row.size_bytes = plan_.size_of(index_);
@@ -68,6 +72,8 @@ class PlanReader final : public RowReader {
 
   void decode(RowSample& sample) override {
     check_size();
+    if (plan_.list.of_arrays() && plan_.list.archives.size() > 1 && !options_.preprocess.wide())
+      require_rgb_array(file_, options_.max_pixels);
     if (options_.pages && input().page == Input::kNoPage) require_counted(file_);
     decode_.page = input().page_number();
     sample.warnings = preprocessor_.run_file(decoder_, file_, decode_, sample_);
@@ -105,7 +111,6 @@ class PlanReader final : public RowReader {
 
   const Plan& plan_;
   const Options& options_;
-  std::uint64_t& next_input_;
   InputFetcher* fetcher_;
   std::uint64_t index_ = 0;
   InputReader reader_;
@@ -140,20 +145,27 @@ class PlanRows final : public RowSource {
   }
 
   std::unique_ptr<RowReader> reader(image::MemoryBudget& memory) override {
-    return std::make_unique<PlanReader>(plan_, options_, hooks_, memory, next_input_,
-                                        fetcher_ ? &*fetcher_ : nullptr);
+    return std::make_unique<PlanReader>(plan_, options_, hooks_, memory, fetcher_ ? &*fetcher_ : nullptr);
+  }
+
+  std::size_t most_filling() const override {
+    // next_shard() waits; inputs are fetched in their order; of Hooks::published.
+    if (claims_ || fetcher_ || hooks_.published) return 1;
+    const bool files = plan_.list.archives.empty() || plan_.list.archives.size() == plan_.list.inputs.size();
+    const std::size_t most = files ? kMostFilling : kMostFillingOfArchives;
+    return std::clamp<std::size_t>(options_.threads() / 2, 1, most);
   }
 
   std::optional<ShardToFill> next_shard() override {
     const std::optional<std::uint64_t> shard = claims_ ? find_claimed() : find();
     if (!shard) return std::nullopt;
-    next_input_ = *shard * plan_.per_shard;
+    const std::uint64_t first = *shard * plan_.per_shard;
     ShardToFill next{*shard, plan_.shard_inputs(*shard), ShardWriterOptions(spec_)};
     for (std::uint64_t i = 0; i < next.rows; ++i)  // exact, so that no row moves when the head is written
-      next.options.planned_key_bytes += plan_.list.inputs[next_input_ + i].key().size();
+      next.options.planned_key_bytes += plan_.list.inputs[first + i].key().size();
     next.options.planned_rows = {next.rows};
     for (const ColumnTable& column : plan_.columns)
-      next.options.planned_rows.push_back(column.row_count(next_input_, next.rows));
+      next.options.planned_rows.push_back(column.row_count(first, next.rows));
     if (!missing_.empty()) next.expected = &missing_.at(*shard);
     return next;
   }
@@ -219,7 +231,6 @@ class PlanRows final : public RowSource {
   const DatasetSpec spec_ = spec_of(options_, plan_);
   std::vector<std::uint64_t> todo_;
   std::size_t todo_next_ = 0;
-  std::uint64_t next_input_ = 0;
   std::atomic<bool> stop_{false};
   std::mutex mutex_;
   std::condition_variable changed_;      // a shard was published, or the run stops

@@ -3,6 +3,8 @@
 //
 //   next_shard() -> reader.take() -> read() -> decode() -> [stored] -> release() -> take() -> ...
 //
+// Several shards are filled at once if the source allows it: writes to one file wait for each other.
+//
 // A source says which shard is next, which row, and what its sample is. All else is the engine's
 // (scheduler.hpp, worker.cpp): threads, open shards, rejects, receipts, publishing.
 #pragma once
@@ -43,9 +45,10 @@ struct RowSample {
 class RowReader {
  public:
   virtual ~RowReader() = default;
-  // The next row of the shard: sets the key, and the size if it is known. Waits for it. One thread at a time
-  // calls this and RowSource::next_shard(). False: no further row is in this shard, or the run ends.
-  virtual bool take(InputRow& input) = 0;
+  // Row `row` of shard `shard`, the one after the row that was taken of it last: sets the key, and the size
+  // if it is known. Waits for it. One thread at a time calls this and RowSource::next_shard(). False: no
+  // further row is in this shard, or the run ends.
+  virtual bool take(std::uint64_t shard, std::uint64_t row, InputRow& input) = 0;
   // Reads the row taken last and sets its size and digest. Returns the bytes that were read. An
   // invalid_argument says that the input has changed; it ends the run, as does a lack of resources.
   virtual std::uint64_t read(InputRow& input) = 0;
@@ -60,6 +63,8 @@ class RowSource {
   virtual ~RowSource() = default;
   // For one thread. Both arguments must outlive it.
   virtual std::unique_ptr<RowReader> reader(image::MemoryBudget& memory) = 0;
+  // How many shards may be filled at once, at least 1. If it is more than 1, next_shard() does not wait.
+  virtual std::size_t most_filling() const = 0;
   // Waits until it is known. Nothing: there are no more rows, or the run ends.
   virtual std::optional<ShardToFill> next_shard() = 0;
   // The shard is published. Called on the publisher's thread.

@@ -13,7 +13,7 @@
 namespace shard::convert {
 
 namespace {
-constexpr std::size_t kShardsInFlight = 2;  // one being filled, one being published
+constexpr std::size_t kOpenPerFilling = 2;  // one being filled, one being published
 constexpr std::uint64_t kMostWaitingBytes = std::uint64_t{1} << 30U;
 constexpr auto kPoll = std::chrono::milliseconds(100);  // a waiting thread sees a cancel after at most this
 }  // namespace
@@ -23,7 +23,8 @@ Scheduler::Scheduler(RowSource& source, const Options& options, const PlanRecord
       options_(options),
       record_(record),
       hooks_(hooks),
-      window_(std::uint64_t{32} * options.threads()) {
+      window_(std::uint64_t{32} * options.threads()),
+      most_filling_(source.most_filling()) {
   publisher_ = std::thread([this] { publish_loop(); });  // last: it must be joined
 }
 
@@ -47,7 +48,7 @@ bool Scheduler::wait_for_room() {
     for (const auto& job : open_) waiting += job->writer.waiting_bytes();
     const bool near =
         active_.empty() || (tickets_ - *active_.begin() < window_ && waiting < kMostWaitingBytes);
-    return near && (filling_ != nullptr || open_.size() < kShardsInFlight);
+    return near && (!filling_.empty() || open_.size() < kOpenPerFilling * most_filling_);
   };
   while (!stopped() && !all_handed_out_ && !room()) may_take_.wait_for(lock, kPoll);
   return !stopped() && !all_handed_out_;
@@ -61,32 +62,46 @@ bool Scheduler::open_shard() {
   shard->options.may_exist = true;
   auto writer = ShardWriter::create(options_.out / shard_name(shard->number), shard->rows, shard->options);
   auto job = std::make_unique<ShardJob>(std::move(*shard), std::move(writer));
-  filling_ = job.get();
+  filling_.push_back(job.get());
   std::lock_guard lock(mutex_);
   open_.push_back(std::move(job));
   return true;
 }
 
-void Scheduler::end_shard() {
+ShardJob* Scheduler::shard_to_fill() {
+  const auto may_open = [&] {
+    if (all_opened_ || filling_.size() >= most_filling_) return false;
+    const std::lock_guard lock(mutex_);
+    return open_.size() < kOpenPerFilling * most_filling_;
+  };
+  if (may_open() && !open_shard()) all_opened_ = true;
+  if (filling_.empty()) return nullptr;
+  const std::lock_guard lock(mutex_);
+  return *std::min_element(filling_.begin(), filling_.end(), [](const ShardJob* a, const ShardJob* b) {
+    return a->taken - a->done < b->taken - b->done;
+  });
+}
+
+void Scheduler::end_shard(ShardJob& job) {
   {
     std::lock_guard lock(mutex_);
     if (stopped()) return;
   }
-  for (std::uint64_t row = filling_->taken; row < filling_->rows; ++row) filling_->writer.skip(row);
+  for (std::uint64_t row = job.taken; row < job.rows; ++row) job.writer.skip(row);
+  std::erase(filling_, &job);
   std::lock_guard lock(mutex_);
-  filling_->ended = true;
-  filling_ = nullptr;
+  job.ended = true;
   may_publish_.notify_all();
 }
 
-std::optional<Item> Scheduler::hand_out(InputRow& input, double waited) {
+std::optional<Item> Scheduler::hand_out(ShardJob& job, InputRow& input, double waited) {
   std::lock_guard lock(mutex_);
-  Item item{filling_, filling_->taken++, &input, tickets_++};
+  Item item{&job, job.taken++, &input, tickets_++};
   active_.insert(item.ticket);
   wait_seconds_ += waited;
-  if (filling_->taken == filling_->rows) {
-    filling_->ended = true;
-    filling_ = nullptr;
+  if (job.taken == job.rows) {
+    job.ended = true;
+    std::erase(filling_, &job);
   }
   return item;
 }
@@ -94,11 +109,13 @@ std::optional<Item> Scheduler::hand_out(InputRow& input, double waited) {
 std::optional<Item> Scheduler::next(RowReader& reader) {
   const Stopwatch waiting;
   std::lock_guard turn(turn_);
-  while (wait_for_room() && (filling_ != nullptr || open_shard())) {
-    InputRow& input = filling_->inputs.emplace_back();
-    if (reader.take(input)) return hand_out(input, waiting.seconds());
-    filling_->inputs.pop_back();
-    end_shard();
+  while (wait_for_room()) {
+    ShardJob* const job = shard_to_fill();
+    if (job == nullptr) break;
+    InputRow& input = job->inputs.emplace_back();
+    if (reader.take(job->number, job->taken, input)) return hand_out(*job, input, waiting.seconds());
+    job->inputs.pop_back();
+    end_shard(*job);
   }
   std::lock_guard lock(mutex_);
   all_handed_out_ = true;

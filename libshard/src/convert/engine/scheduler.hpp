@@ -1,9 +1,11 @@
 // Gives the rows of a source to workers, and publishes each shard when its last row is done, in order.
 //
-//   next() -> Item -> [read, decode, store] -> done(item)        at most kShardsInFlight shards are open
+//   next() -> Item -> [read, decode, store] -> done(item)        F shards are filled, at most 2 F are open
 //                                             `- last one -> publisher thread: publish, receipt
 //
-// Memory is bounded in two ways. While two shards are open, the next one is opened only after one was
+// F is RowSource::most_filling(). A row is taken of the shard that has the fewest workers.
+//
+// Memory is bounded in two ways. While 2 F shards are open, the next one is opened only after one was
 // published. And no worker runs more than `window` rows ahead of the slowest one, nor while 1 GiB of frames
 // waits in memory, as frames do until those before them are written.
 #pragma once
@@ -78,8 +80,9 @@ class Scheduler {
   // With turn_ held. False: the run ends, or no shard follows.
   bool wait_for_room();
   bool open_shard();
-  void end_shard();  // its rows end before they fill it
-  std::optional<Item> hand_out(InputRow& input, double waited);
+  ShardJob* shard_to_fill();      // null: none is left
+  void end_shard(ShardJob& job);  // its rows end before they fill it
+  std::optional<Item> hand_out(ShardJob& job, InputRow& input, double waited);
   void publish_loop();
   void publish(ShardJob& job);
   static void publish_expected(ShardJob& job);
@@ -89,9 +92,11 @@ class Scheduler {
   const PlanRecord& record_;
   const Hooks& hooks_;
   const std::uint64_t window_;
+  const std::size_t most_filling_;
 
-  std::mutex turn_;              // rows are taken one at a time, in their order
-  ShardJob* filling_ = nullptr;  // guarded by turn_
+  std::mutex turn_;  // guards the next two; rows of a shard are taken one at a time, in their order
+  std::vector<ShardJob*> filling_;
+  bool all_opened_ = false;  // the source has no further shard
 
   std::mutex mutex_;                            // guards all below
   std::condition_variable may_take_;            // a shard was published, a row was done, or the run stops

@@ -8,6 +8,7 @@
 
 #include "base/bytes.hpp"
 #include "base/text/quote.hpp"
+#include "convert/archives/array.hpp"
 #include "convert/engine/writer_impl.hpp"
 #include "format/shard/shard_profile.hpp"
 #include "shard/keys.hpp"
@@ -85,7 +86,25 @@ void WriterRow::set_label(std::int64_t label) {
   store_u64(columns.front(), 0, static_cast<std::uint64_t>(label));
 }
 
+void WriterRow::set_array(std::string_view dtype, std::span<const std::uint64_t> shape, ArrayLayout layout,
+                          std::span<const std::byte> elements) {
+  const ArrayImages one = images_of({std::string(dtype), {shape.begin(), shape.end()}, 0}, layout);
+  if (!is_single(layout) || elements.size() != one.item_bytes())
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} bytes with array_layout {}: one image of {} bytes is expected, as hw, hwc or chw",
+                    elements.size(), words_of(layout)[static_cast<std::size_t>(layout)], one.item_bytes()));
+  image = tiff_header(one);
+  image.insert(image.end(), elements.begin(), elements.end());
+  pixels.reset();
+  is_array = true;
+}
+
 Writer::Impl::Impl(const WriterOptions& given) : options(given), out(given.out) {
+  image::PreprocessOptions& samples = options.preprocess;
+  // As of a conversion (choose_preprocess()): the preset's are those of RGB.
+  if (options.keep_normalization && samples.channels != 0 && samples.channels != 3)
+    samples.normalization = for_channels({}, samples.channels);
   options.check();
   options.jobs = options.threads();  // asks the system, so once
   for (std::string& name : options.classes) name = escape_key(name);
@@ -271,6 +290,13 @@ std::uint64_t Writer::size() const {
   impl_->require_own_process();
   const std::lock_guard lock(impl_->mutex);
   return impl_->rows_before + impl_->added;
+}
+
+std::string Writer::enlargement() const {
+  impl_->require_own_process();
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->small.many() ? enlargement_text(impl_->small, impl_->options.preprocess, true)
+                             : std::string();
 }
 
 Summary Writer::close() { return impl_->close(); }

@@ -24,6 +24,7 @@
 #include "convert/engine/row_source.hpp"
 #include "convert/engine/writer_journal.hpp"
 #include "convert/plan/key_set.hpp"
+#include "convert/plan/small_images.hpp"
 #include "convert/publish/folder_lock.hpp"
 #include "shard/convert/writer.hpp"
 
@@ -61,11 +62,14 @@ struct Writer::Impl final : RowSource {
   void cancel() noexcept;
 
   std::unique_ptr<RowReader> reader(image::MemoryBudget& budget) override;
+  // Which shard a row is in depends on those before it.
+  std::size_t most_filling() const override { return 1; }
   std::optional<ShardToFill> next_shard() override;
   void published(std::uint64_t) override {}
   void stop() noexcept override;
   bool wait_for_row(std::unique_lock<std::mutex>& lock);
-  bool take(WriterRow& row);
+  // Sets `look` if its size is to be looked at.
+  bool take(WriterRow& row, bool& look);
 
   Summary close();
   Summary finish(std::unique_lock<std::mutex>& lock);
@@ -114,6 +118,8 @@ struct Writer::Impl final : RowSource {
   std::deque<WriterRow> queue;
   std::uint64_t queue_bytes = 0;
   std::uint64_t added = 0;   // rows of this run
+  std::uint64_t taken = 0;   // by the threads
+  SmallImages small;         // of some of them
   std::uint64_t shards = 0;  // with those of earlier runs
   // Of the shard that is being filled.
   struct Filling {

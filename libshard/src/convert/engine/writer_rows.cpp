@@ -6,6 +6,7 @@
 
 #include "base/digest/checksum.hpp"
 #include "convert/engine/writer_impl.hpp"
+#include "convert/plan/choose.hpp"
 #include "convert/sources/input_file.hpp"
 #include "format/shard/shard_profile.hpp"
 #include "shard/convert/decoding.hpp"
@@ -13,6 +14,10 @@
 #include "shard/image/wide.hpp"
 
 namespace shard::convert {
+
+namespace {
+constexpr std::uint64_t kLookedAt = 64;
+}  // namespace
 
 void Writer::Impl::stop() noexcept {
   const std::lock_guard lock(mutex);
@@ -38,7 +43,7 @@ std::optional<ShardToFill> Writer::Impl::next_shard() {
   return shard;
 }
 
-bool Writer::Impl::take(WriterRow& row) {
+bool Writer::Impl::take(WriterRow& row, bool& look) {
   std::unique_lock lock(mutex);
   if (!wait_for_row(lock)) return false;
   const std::uint64_t head_bytes = head_bytes_of(queue.front(), queue.front().key);
@@ -46,6 +51,8 @@ bool Writer::Impl::take(WriterRow& row) {
   row = std::move(queue.front());
   queue.pop_front();
   queue_bytes -= bytes_of(row);
+  look = taken < kLookedAt || taken % kLookedAt == 0;
+  ++taken;
   ++filling.rows;
   filling.key_bytes += row.key.size();
   filling.head_bytes += head_bytes;
@@ -64,8 +71,8 @@ class Writer::Impl::Reader final : public RowReader {
     decode_.memory = &budget;
   }
 
-  bool take(InputRow& input) override {
-    if (!of_.take(row_)) return false;
+  bool take(std::uint64_t, std::uint64_t, InputRow& input) override {
+    if (!of_.take(row_, look_)) return false;
     input.key = row_.key;
     return true;
   }
@@ -82,6 +89,8 @@ class Writer::Impl::Reader final : public RowReader {
     if (options_.tensor) {
       sample.image = {file_};
     } else {
+      if (row_.is_array && !options_.preprocess.wide()) require_rgb_array(file_, options_.max_pixels);
+      if (look_ && !options_.preprocess.free_size) look();
       if (row_.pixels && row_.file.empty())
         resize(*row_.pixels);
       else
@@ -100,6 +109,23 @@ class Writer::Impl::Reader final : public RowReader {
   void release() noexcept override { row_ = {}; }
 
  private:
+  // Nothing is enlarged in silence.
+  void look() {
+    image::Size size;
+    if (row_.pixels && row_.file.empty()) {
+      size = {row_.pixels->width, row_.pixels->height};
+    } else {
+      try {
+        const image::WideInfo info = image::read_wide_info(file_, options_.max_pixels);
+        size = {info.width, info.height};
+      } catch (const Error&) {
+        return;  // decode() says what is wrong with it
+      }
+    }
+    const std::lock_guard lock(of_.mutex);
+    of_.small.add(size, options_.preprocess);
+  }
+
   void resize(const Pixels& pixels) {
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(file_.data());
     const std::size_t count = std::size_t{pixels.width} * pixels.height;
@@ -128,6 +154,7 @@ class Writer::Impl::Reader final : public RowReader {
   Impl& of_;
   const WriterOptions& options_;
   WriterRow row_;
+  bool look_ = false;
   InputReader reader_;
   std::span<const std::byte> file_;
   image::Decoder decoder_;

@@ -84,6 +84,16 @@ void require_counted(std::span<const std::byte> file) {
       "change while they are converted; run the same command again");
 }
 
+void require_rgb_array(std::span<const std::byte> file, std::uint64_t max_pixels) {
+  const image::WideInfo info = image::read_wide_info(file, max_pixels);
+  if (!rgb_holds(info, true))
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("is an array of {} with {} channels, but the samples are RGB of 8 bits (as the first "
+                    "one): give `channels` and `dtype`, or convert it apart",
+                    to_string(info.dtype), info.channels));
+}
+
 image::PreprocessOptions choose_preprocess(const Options& options, const InputList& list) {
   image::PreprocessOptions chosen = options.preprocess;
   const bool array = list.of_arrays();

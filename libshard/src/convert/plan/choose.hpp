@@ -31,5 +31,8 @@ void require_counted(std::span<const std::byte> file);
 // channels, and dtype and normalisation if these were not given, are those of the first image that can be
 // read. Errors: invalid_argument (a mean or std that does not fit the channels, no such image).
 image::PreprocessOptions choose_preprocess(const Options& options, const InputList& list);
+// For an array of a data set of RGB, which choose_preprocess() has not looked at: throws unsupported if RGB
+// of 8 bits cannot hold it. Also the errors of read_wide_info().
+void require_rgb_array(std::span<const std::byte> file, std::uint64_t max_pixels);
 
 }  // namespace shard::convert

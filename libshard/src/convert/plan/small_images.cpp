@@ -24,14 +24,21 @@ image::Size wanted_size(const image::PreprocessOptions& preprocess) {
 
 }  // namespace
 
+void SmallImages::add(image::Size size, const image::PreprocessOptions& preprocess) {
+  const image::Size wanted = wanted_size(preprocess);
+  ++sampled;
+  if (size.width < wanted.width || size.height < wanted.height) ++smaller;
+  differ = differ || (one_size && *one_size != size);
+  one_size = size;
+  if (differ) one_size.reset();
+}
+
 SmallImages look_for_small_images(const Plan& plan, const Options& options) {
   SmallImages found;
   if (plan.preprocess.free_size) return found;  // none is enlarged
   const auto& inputs = plan.list.inputs;
-  const image::Size wanted = wanted_size(plan.preprocess);
   const Stopwatch watch;
   InputReader reader(plan.list);
-  bool differ = false;
   std::uint64_t bytes = 0;
   const std::uint64_t looks = std::min<std::uint64_t>(kLooks, inputs.size());
   for (std::uint64_t k = 0; k < looks && watch.seconds() < kLookSeconds; ++k) {
@@ -43,20 +50,16 @@ SmallImages look_for_small_images(const Plan& plan, const Options& options) {
     try {
       const image::WideInfo info =
           image::read_wide_info(reader.read(input), options.max_pixels, input.page_number());
-      const image::Size size{info.width, info.height};
-      ++found.sampled;
-      if (size.width < wanted.width || size.height < wanted.height) ++found.smaller;
-      differ = differ || (found.one_size && *found.one_size != size);
-      found.one_size = size;
+      found.add({info.width, info.height}, plan.preprocess);
     } catch (const Error&) {
       continue;  // the conversion says what is wrong with it
     }
   }
-  if (differ) found.one_size.reset();
   return found;
 }
 
-std::string enlargement_text(const SmallImages& found, const image::PreprocessOptions& preprocess) {
+std::string enlargement_text(const SmallImages& found, const image::PreprocessOptions& preprocess,
+                             bool done) {
   const image::Size wanted = wanted_size(preprocess);
   const auto percent = (found.smaller * 200 / found.sampled + 1) / 2;
   const std::string share = percent == 0 ? std::string("less than 1") : fmt::to_string(percent);
@@ -67,8 +70,8 @@ std::string enlargement_text(const SmallImages& found, const image::PreprocessOp
     cure =
         fmt::format("`squash` {}x{} stores them as they are", found.one_size->width, found.one_size->height);
   return fmt::format(
-      "{} % of the images are smaller than {}x{} and would be enlarged ({} of {} that were looked at): {}",
-      share, wanted.width, wanted.height, found.smaller, found.sampled, cure);
+      "{} % of the images are smaller than {}x{} and {} enlarged ({} of {} that were looked at): {}", share,
+      wanted.width, wanted.height, done ? "were" : "would be", found.smaller, found.sampled, cure);
 }
 
 }  // namespace shard::convert

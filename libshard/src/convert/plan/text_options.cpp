@@ -43,8 +43,8 @@ static const TextOption kOptions[] = {
     {"voc", "--voc", "Input", "DIR", "", R"(
       A folder with the boxes of each image in the format of Pascal VOC: the same path with the extension .xml)",
      false, path<&Options::voc>},
-    {"box_classes", "--box-classes", "Input", "FILE", "", R"(
-      The names of the classes of --yolo or --voc, one a line. An image with another class is rejected. Without it: classes.txt in the
+    {"box_classes", "--box-classes", "Input", "FILE|DATASET", "", R"(
+      The names of the classes of --yolo or --voc, one a line, or a data set that has their names. An image with another class is rejected. Without it: classes.txt in the
       folder of --yolo, if it is there; all names that occur in --voc)",
      false, path<&Options::box_classes>},
     {"mask", "--mask", "Input", "DIR[,KEY=VALUE...]", "", R"(
@@ -65,8 +65,9 @@ static const TextOption kOptions[] = {
     {"unlisted", "--unlisted", "Input", "reject|skip", "reject", R"(
       What to do with images that --labels does not name: reject them, or skip them to convert a subset)",
      false, word<&Options::unlisted>},
-    {"array_layout", "--array-layout", "Input", "nhwc|nchw", "", R"(
-      The axes of arrays of images: nhwc (images, rows, columns, channels) or nchw. Only where the shape does not say it)",
+    {"array_layout", "--array-layout", "Input", "LAYOUT", "", R"(
+      The axes of arrays: nhwc (images, rows, columns, channels) or nchw, where the shape does not say it. Where each .npy file
+      has one image, hwc, chw or hw: IMAGES may then be a folder of them, and they may have different shapes)",
      false, set_array_layout},
     {"root", "--root", "Input", "DIR", "", R"(
       For lists: keys and classes are relative to this folder. It can be left out if all paths are in one folder,
@@ -242,6 +243,8 @@ void apply(const TextOptions& text, Options& options) {
   // A number for each channel says how many there are.
   if (p.channels == 0 && p.normalization.mean.size() != 3)
     p.channels = static_cast<std::uint32_t>(p.normalization.mean.size());
+  // The preset's are those of RGB.
+  if (p.channels != 0 && p.channels != 3 && options.keep_normalization) p.normalization = {};
   if (p.channels != 0) p.normalization = for_channels(p.normalization, p.channels);
 }
 

@@ -165,8 +165,8 @@ void add_pair(Options& options, std::string_view, const std::string& value) {
   options.pairs.push_back(parse_pair("pair", value));
 }
 void set_array_layout(Options& options, std::string_view name, const std::string& value) {
-  constexpr std::array<std::string_view, 2> kWords{"nhwc", "nchw"};
-  options.array_layout = parse_word(name, value, kWords) == 0 ? ArrayLayout::nhwc : ArrayLayout::nchw;
+  constexpr auto kWords = words_of(ArrayLayout{});
+  options.array_layout = static_cast<ArrayLayout>(parse_word(name, value, std::span(kWords).subspan(1)) + 1);
 }
 
 void set_preset(Options& options, std::string_view name, const std::string& value) {

@@ -2,6 +2,7 @@
 // are read where they lie, except for those of compressed arrays, which are unpacked first (unpack.hpp).
 //
 //   x.npy, x.npz             x.npy/000000, x.npy/000001, ...   labels: the array of .npz that is named so
+//   x.npy, one image         x.npy                             labels: its folder, of a folder of them
 //   train-images-idx3-ubyte                                    labels: train-labels-idx1-ubyte, beside it
 //   data_batch_1.bin                                           labels: in the records; of CIFAR-100 the fine
 //                                                              ones
@@ -118,26 +119,49 @@ class ArrayLister {
   ArrayLister(InputList& list, ArrayLayout layout) : list_(list), layout_(layout) {}
 
   void add(const fs::path& path, const std::string& prefix) {
-    path_ = path;
-    prefix_ = prefix;
-    file_.emplace(path);
-    list_.archives.push_back({path, file_->size(), file_->stamp()});
+    open(path, prefix);
     try {
-      const std::string name = unpacked_name(path);
-      if (has_ending(name, ".npz"))
-        add_npz();
-      else if (has_ending(name, ".npy"))
-        add_array(find_array(*file_, path));
-      else if (const auto labels = cifar_labels(path))
-        add_cifar(*labels);
-      else
-        add_idx();
+      add_opened();
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("{}: {}", quoted(path), error.what()));
     }
   }
 
+  // The same of one file of many: an array that is no image is a reject.
+  void add_or_reject(const fs::path& path, const std::string& prefix) {
+    open(path, prefix);
+    try {
+      add_opened();
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::resource || error.code() == ErrorCode::io) throw;
+      list_.archives.pop_back();
+      list_.rejects.push_back({escape_key(prefix), escape_key(error.what())});
+    }
+  }
+
  private:
+  void open(const fs::path& path, const std::string& prefix) {
+    path_ = path;
+    prefix_ = prefix;
+    file_.emplace(path);
+    list_.archives.push_back({path, file_->size(), file_->stamp()});
+  }
+
+  void add_opened() {
+    const std::string name = unpacked_name(path_);
+    if (is_single(layout_) && !has_ending(name, ".npy"))
+      throw Error(ErrorCode::unsupported, fmt::format("`array_layout` {} is for .npy files of one image each",
+                                                      words_of(layout_)[static_cast<std::size_t>(layout_)]));
+    if (has_ending(name, ".npz"))
+      add_npz();
+    else if (has_ending(name, ".npy"))
+      add_array(find_array(*file_, path_));
+    else if (const auto labels = cifar_labels(path_))
+      add_cifar(*labels);
+    else
+      add_idx();
+  }
+
   Found find_member(const ZipMember& member) const {
     if (!member.deflated)
       return {parse_npy_header(header_bytes(*file_, member.offset, member.size_bytes)), member.offset,
@@ -166,6 +190,7 @@ class ArrayLister {
       list_.inputs.push_back({name_of(i, images.count), number, Input::kNoPage, first + i * step, size});
   }
   std::string name_of(std::uint64_t item, std::uint64_t count) const {
+    if (is_single(layout_)) return prefix_;
     const std::size_t digits = std::max<std::size_t>(6, std::to_string(count - 1).size());
     return fmt::format("{}/{:0{}}", prefix_, item, digits);
   }
@@ -345,6 +370,15 @@ bool names_arrays(const std::string& images) {
     if (has_ending(name, ending)) return true;
   if (has_ending(name, ".bin") && cifar_labels(expanded_pattern(images).front())) return true;
   return is_idx_file(images);
+}
+
+void read_array_files(InputList& list, ArrayLayout layout) {
+  InputList arrays;
+  ArrayLister lister(arrays, layout);
+  for (const Input& input : list.inputs) lister.add_or_reject(list.root / input.path, input.path);
+  list.inputs = std::move(arrays.inputs);
+  list.archives = std::move(arrays.archives);
+  list.rejects.insert(list.rejects.end(), arrays.rejects.begin(), arrays.rejects.end());
 }
 
 InputList scan_arrays(const ScanOptions& options) {

@@ -38,6 +38,8 @@ bool names_tars(const std::string& images);
 InputList scan_tars(const ScanOptions& options);
 bool names_arrays(const std::string& images);  // also a folder of CIFAR's binary files
 InputList scan_arrays(const ScanOptions& options);
-InputList scan_folder(const ScanOptions& options);
+InputList scan_folder(const ScanOptions& options);  // with is_single(options.layout): its .npy files
+// The inputs of a folder become arrays of one image each.
+void read_array_files(InputList& list, ArrayLayout layout);
 
 }  // namespace shard::convert

@@ -53,7 +53,8 @@ struct Folders {
 
 class Walk {
  public:
-  Walk(InputList& list, int root_fd) : list_(list), root_fd_(root_fd) {}
+  // `arrays`: .npy files in place of images.
+  Walk(InputList& list, int root_fd, bool arrays) : list_(list), root_fd_(root_fd), arrays_(arrays) {}
 
   void run() {
     struct stat info {};
@@ -222,7 +223,10 @@ class Walk {
         return;
       }
     }
-    if (has_image_name(name) || is_image_file(dir_fd, name, entry.d_type == DT_REG))
+    const bool is_input = arrays_
+                              ? std::string_view(name).ends_with(".npy")
+                              : has_image_name(name) || is_image_file(dir_fd, name, entry.d_type == DT_REG);
+    if (is_input)
       list_.inputs.push_back({prefix + name});
     else
       skip(prefix + name, SkipReason::no_image);
@@ -230,6 +234,7 @@ class Walk {
 
   InputList& list_;
   int root_fd_;
+  bool arrays_;
   // Of the top-level folder that is being walked.
   std::set<FolderId> walked_;
   std::vector<Link> links_;
@@ -253,7 +258,9 @@ InputList scan_folder(const ScanOptions& options) {
                               quoted("@" + images)));
     throw Error(ErrorCode::io, fmt::format("cannot read folder {}: {}", quoted(images), errno_text(error)));
   }
-  Walk(list, fd.get()).run();
+  const bool arrays = is_single(options.layout);
+  Walk(list, fd.get(), arrays).run();
+  if (arrays) read_array_files(list, options.layout);
   return list;
 }
 

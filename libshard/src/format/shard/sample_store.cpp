@@ -41,7 +41,11 @@ void move_range(PlaceInFile from, PlaceInFile to, std::uint64_t size, std::vecto
 
 SampleStore::SampleStore(const CodecSpec& codec, const SampleSpec& spec, const Normalization& normalization,
                          std::uint64_t planned)
-    : codec_(codec, spec, normalization), framed_(codec.framed(spec)), spec_(spec), planned_(planned) {}
+    : codec_(codec, spec, normalization),
+      framed_(codec.framed(spec)),
+      as_it_is_(codec.kind == CodecSpec::Kind::none),
+      spec_(spec),
+      planned_(planned) {}
 
 void SampleStore::write_to(int fd, std::uint64_t begin, const std::filesystem::path& path) {
   fd_ = fd;
@@ -73,12 +77,32 @@ void SampleStore::put(std::uint64_t index, const SampleValues& sample, std::mute
   checksums_[i] = xxh3(sample.bytes);
   if (!framed_) return pwrite_all(fd_, sample.bytes, begin_ + index * spec_.size_bytes(), path_);
   if (is_free()) sizes_[i] = {sample.height, sample.width};
-  std::vector<std::byte> frame = codec_.encode(sample.bytes, spec_of(sample));
-  frame_checksums_[i] = xxh3(frame);
+  std::vector<std::byte> encoded;
+  std::span<const std::byte> frame = sample.bytes;
+  if (!as_it_is_) frame = encoded = codec_.encode(sample.bytes, spec_of(sample));
+  frame_checksums_[i] = as_it_is_ ? checksums_[i] : xxh3(frame);
   frame_sizes_[i] = frame.size();
-  const std::lock_guard lock(mutex);
-  waiting_bytes_ += frame.size();
-  waiting_.emplace(index, std::move(frame));
+  std::unique_lock lock(mutex);
+  const std::optional<std::uint64_t> place = take_turn(index, frame.size());
+  if (!place && as_it_is_) {
+    lock.unlock();  // the copy takes time
+    encoded.assign(frame.begin(), frame.end());
+    lock.lock();
+  }
+  if (!place) {
+    waiting_bytes_ += frame.size();
+    waiting_.emplace(index, std::move(encoded));
+    return;
+  }
+  lock.unlock();
+  pwrite_all(fd_, frame, *place, path_);
+}
+
+std::optional<std::uint64_t> SampleStore::take_turn(std::uint64_t index, std::uint64_t frame_bytes) {
+  if (next_ != index) return std::nullopt;
+  ++next_;
+  frames_bytes_ += frame_bytes;
+  return begin_ + frames_bytes_ - frame_bytes;
 }
 
 void SampleStore::drain(std::unique_lock<std::mutex>& lock, std::span<const SampleState> states,

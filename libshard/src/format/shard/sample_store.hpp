@@ -1,8 +1,9 @@
 // SampleStore: the images of one field (the main one, or a further one) while their shard is written.
 //
 // Without codec, the row of a planned sample is written to its planned place at once. With other codecs, its
-// frame follows the frames of all samples before it, and so do samples of free fields. Frames that come too
-// early wait in memory; once the sizes of all before them are known, each thread writes the next of them.
+// frame follows the frames of all samples before it, and so do samples of free fields. A frame whose turn it
+// is is written by the thread that made it. Frames that come too early wait in memory; once the sizes of all
+// before them are known, each thread writes the next of them.
 #pragma once
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -72,6 +74,7 @@ class SampleStore {
  private:
   Codec codec_;
   bool framed_;
+  bool as_it_is_;  // codec none: a frame is the sample
   SampleSpec spec_;
   std::uint64_t planned_;
   int fd_ = -1;
@@ -86,9 +89,12 @@ class SampleStore {
   };
   std::vector<Size> sizes_;  // free
 
+  // Where the frame of a sample begins, if it is the next one; then the one behind it is. With the lock held.
+  std::optional<std::uint64_t> take_turn(std::uint64_t index, std::uint64_t frame_bytes);
+
   std::map<std::uint64_t, std::vector<std::byte>> waiting_;
   std::atomic<std::uint64_t> waiting_bytes_{0};
-  std::uint64_t next_ = 0;  // first planned sample whose frame has not been written
+  std::uint64_t next_ = 0;  // first planned sample whose frame has no place yet
   std::uint64_t frames_bytes_ = 0;
 };
 

@@ -20,7 +20,7 @@ class MemoryOptions:
     resident_bytes: transport "resident": of device memory for samples.
     readahead_bytes: transport "direct": of reads in flight.
     batch_bytes: samples of any size: those of a batch that are on the device at a time, decoded. What a batch
-        has beyond them is made afterwards, in groups. Default: half as much again as an average batch.
+        has beyond them is made afterwards, in groups. Default: what nearly all batches have.
     """
 
     registered_bytes: int | None = None

@@ -41,6 +41,9 @@ _OF_IMAGES = (
     "std",
     "fast_decode",
 )
+# Of images that are arrays, where samples keep all their bits.
+_PIXELS = ("uint8", "uint16", "int8", "int16", "float16", "float32", "float64")
+_MAX_SIDE = 65535
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 # sl.Text, sl.Ragged(...), sl.ImageField(...), a dtype, or (dtype, axis, ...).
@@ -173,6 +176,8 @@ class Writer:
     resume: goes on where an earlier Writer with the same options was stopped, at the last whole shard. `key
         in writer` and keys_done() say which rows are there; add() passes over them. Add the other rows in the
         same order, and the bytes are those of a run that was not stopped.
+    array_layout: the axes of images that are arrays: "hwc", [row, column, channel], or "chw".
+        [row, column] is one channel in both.
     overwrite: replaces the data set in `out`, finished or not, as convert() does: the old one stays complete
         and readable until close(). Together with resume, a replacement that was stopped goes on.
 
@@ -197,6 +202,7 @@ class Writer:
         columns: Mapping[str, ColumnKind] | None = None,
         resume: bool = False,
         sample: tuple[Any, ...] | None = None,
+        array_layout: str = "hwc",
         **options: Unpack[SampleOptions],
     ) -> None:
         self._core: Any = None
@@ -209,6 +215,9 @@ class Writer:
             _check.refuse("columns", columns, 'kinds by name, such as {"caption": Text, "id": "int64"}')
         if not isinstance(resume, bool):
             _check.refuse("resume", resume, "True or False")
+        if array_layout not in ("hwc", "chw"):
+            _check.refuse("array_layout", array_layout, '"hwc" or "chw"')
+        self._layout = array_layout
         for name in columns or ():
             if name in ("key", "image", "label"):
                 raise InvalidArgumentError(
@@ -229,6 +238,10 @@ class Writer:
         if resume:
             given["resume"] = True
         self._given = given
+        # The samples have the channels and all bits of their images.
+        self._wide = "channels" in given or given.get("dtype") == "u16"
+        self._added = 0
+        self._warned = False  # that images are enlarged
         self._for_images = [name for name in _OF_IMAGES if name in given]
         self._tensor: tuple[str, tuple[int, ...]] | None = None
         if sample is not None:
@@ -260,7 +273,7 @@ class Writer:
             raise InvalidArgumentError(
                 f"the samples are arrays, {_LONG[dtype]} {list(axes)}, which are stored as they are, "
                 f"but {', '.join(self._for_images)} {'is' if len(self._for_images) == 1 else 'are'} for "
-                "images: leave that out, or give uint8 pixels"
+                "images: leave that out, or give uint8 pixels, or say with channels= that these are pixels"
             )
         try:
             self._core = _core.Writer(given)
@@ -274,8 +287,10 @@ class Writer:
         key: unique in the data set, such as the path of the file; any str, or bytes.
         image: the bytes of an image file; the path of one; an array of uint8 [row, column] or [row, column,
             channel] with 1, 3 or 4 channels; or an image of Pillow, which is turned upright as its EXIF data
-            say. Any other array (or tensor) of one to four axes that is not uint8 is stored as it is, with
-            its data type: a latent, a waveform, a volume. Then all rows have arrays of this shape and type.
+            say. With channels=N or dtype="uint16" also an array of N channels and any of these types: uint8,
+            uint16, int8, int16, float16, float32, float64. Without them, any other array (or tensor) of one
+            to four axes that is not uint8 is stored as it is, with its data type: a latent, a waveform, a
+            volume. Then all rows have arrays of this shape and type.
         label: a class name or its number, a whole number, or a vector of float32.
             None: 0, if there are no classes.
 
@@ -303,9 +318,19 @@ class Writer:
             )
         data, size = self._image(key, image)
         try:
-            return bool(core.add(raw, data, size, rows, images))
+            added = bool(core.add(raw, data, size, rows, images))
         except ShardError as error:
             raise _words.of_convert(error) from None
+        self._added += 1
+        if self._added % 256 == 0:
+            self._warn_of_enlargement(core)
+        return added
+
+    def _warn_of_enlargement(self, core: Any) -> None:
+        """Once, as soon as the images that were read say so."""
+        if not self._warned and (text := core.enlargement()):
+            self._warned = True
+            _notes.warn(_words.in_python(text))
 
     def __contains__(self, key: str | bytes) -> bool:
         """Whether an earlier run has stored (or rejected) the row with this key."""
@@ -324,7 +349,9 @@ class Writer:
         A ConversionWarning says how many images are not in the data set."""
         if self._result is None:
             try:
-                done = _notes.worded(self._open().close())
+                core = self._open()
+                done = _notes.worded(core.close())
+                self._warn_of_enlargement(core)
             except ShardError as error:
                 raise _words.of_convert(error) from None
             self._result = Conversion(**done)
@@ -385,7 +412,7 @@ class Writer:
             core = self._open()
             if self._columns is not None:
                 return core
-            if self._tensor is None and (found := _tensor_of(image)) is not None:
+            if self._tensor is None and not self._wide and (found := _tensor_of(image)) is not None:
                 if not self._for_images:
                     core.abandon()  # nothing was written
                 self._tensor = found
@@ -543,6 +570,9 @@ class Writer:
         array, dtype = _array(image)
         if dtype == "uint8" and array.ndim == 1:
             return array.tobytes(), None
+        given = array
+        if self._layout == "chw" and array.ndim == 3:
+            array = array.transpose(1, 2, 0)
         if (
             dtype == "uint8"
             and (array.ndim == 2 or (array.ndim == 3 and array.shape[2] in (1, 3, 4)))
@@ -550,11 +580,37 @@ class Writer:
         ):
             size = array.shape if array.ndim == 3 else (*array.shape, 1)
             return np.ascontiguousarray(array), size
+        if self._wide:
+            return self._wide_image(key, given, dtype)
         raise InvalidArgumentError(
             f"{key!r}: the image is {type(image).__name__}, {dtype} {list(array.shape)}; "
             "expected the bytes or the path of an image file, uint8 [row, column, channel] with 1, "
-            "3 or 4 channels, or an image of Pillow"
+            "3 or 4 channels, or an image of Pillow; with channels=N also other arrays"
         )
+
+    def _wide_image(self, key: Any, array: np.ndarray[Any, Any], dtype: str) -> tuple[Any, Any]:
+        """An array of any type and number of channels, for the library."""
+        layout = "hw" if array.ndim == 2 else self._layout
+        axes = dict(zip(layout, array.shape)) if array.ndim in (2, 3) else {}
+        channels = axes.get("c", 1)
+        wanted = int(self._given.get("channels", 3))
+        allowed = (1, 3) if wanted == 3 else (wanted,)  # gray becomes three
+        if dtype not in _PIXELS or not axes or not array.size or channels not in allowed:
+            raise InvalidArgumentError(
+                f"{key!r}: the image is {dtype} {list(array.shape)}; expected {', '.join(_PIXELS)}, "
+                f"{'[row, column, channel]' if self._layout == 'hwc' else '[channel, row, column]'} with "
+                f"{wanted} channels (channels={wanted}, array_layout={self._layout!r}) and at least one pixel"
+            )
+        if max(axes["h"], axes["w"]) > _MAX_SIDE:
+            raise InvalidArgumentError(
+                f"{key!r}: the image has {axes['h']} rows and {axes['w']} columns: at most {_MAX_SIDE} each"
+            )
+        if array.dtype.kind in "fi" and wanted == 3 and not {"normalize", "mean", "std"} & self._given.keys():
+            raise InvalidArgumentError(
+                f"{key!r}: the image is {dtype}, which is stored as it is, but mean and std are those of "
+                "RGB: give normalize='none'"
+            )
+        return np.ascontiguousarray(array), (array.dtype.str, array.shape, layout)
 
 
 def _tensor_of(image: Any) -> tuple[str, tuple[int, ...]] | None:

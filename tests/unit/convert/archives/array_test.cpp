@@ -108,6 +108,13 @@ TEST(ArrayImages, AreTakenAsTheShapeSays) {
   EXPECT_TRUE(is(images_of(shaped({7, 13, 20, 30}), ArrayLayout::automatic), 7, 20, 30, 13, true));
   EXPECT_TRUE(is(images_of(shaped({7, 8, 8, 13}), ArrayLayout::automatic), 7, 8, 8, 13, false));
   EXPECT_TRUE(is(images_of(shaped({7, 13, 8, 8}), ArrayLayout::automatic), 7, 8, 8, 13, true));
+  EXPECT_TRUE(is(images_of(shaped({20, 30}), ArrayLayout::hw), 1, 20, 30, 1, false));
+  EXPECT_TRUE(is(images_of(shaped({20, 30, 3}), ArrayLayout::hwc), 1, 20, 30, 3, false));
+  EXPECT_TRUE(is(images_of(shaped({20, 30, 3}), ArrayLayout::chw), 1, 30, 3, 20, true));
+  for (const ArrayLayout layout : {ArrayLayout::hw, ArrayLayout::hwc, ArrayLayout::chw})
+    EXPECT_SHARD_ERROR(images_of(shaped({7, 20, 30, 3}), layout), ErrorCode::unsupported, "one image");
+  EXPECT_SHARD_ERROR(images_of(shaped({20, 30}), ArrayLayout::hwc), ErrorCode::unsupported, "[20, 30]");
+  EXPECT_SHARD_ERROR(images_of(shaped({20, 30, 4097}), ArrayLayout::hwc), ErrorCode::unsupported, "4096");
   EXPECT_SHARD_ERROR(images_of(shaped({7, 13, 20, 13}), ArrayLayout::automatic), ErrorCode::invalid_argument,
                      "`array_layout`");
   EXPECT_SHARD_ERROR(images_of(shaped({7, 20, 30, 4097}), ArrayLayout::nhwc), ErrorCode::unsupported,
