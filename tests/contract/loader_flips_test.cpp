@@ -1,6 +1,6 @@
 // Every byte of a shard, flipped one after the other, is found by a loader that is asked to check: by the
-// digests of what is stored, since frames have bytes on which no sample depends (padding, seeds of strips that
-// are not there, flags of a zstd frame).
+// digests of what is stored, since frames have bytes on which no sample depends (padding, seeds of strips
+// that are not there, flags of a zstd frame).
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// Which shards were compared with their digests, but for the samples, in the epoch that runs (Verify): labels,
-// columns, keys, sizes and tables, and the padding that no digest covers.
+// Which shards were compared with their digests, but for the samples, in the epoch that runs (Verify):
+// labels, columns, keys, sizes and tables, and the padding that no digest covers.
 #pragma once
 
 #include <cstdint>
