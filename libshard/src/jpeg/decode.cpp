@@ -22,23 +22,6 @@ std::string_view text_of(Fault fault) {
 
 }  // namespace
 
-// Puts coefficients in their blocks.
-class Decoder::Sink {
- public:
-  explicit Sink(std::array<Part, kMostComponents>& parts) : parts_(parts) {}
-  void begin(std::uint32_t component, std::uint32_t row, std::uint32_t column) {
-    Part& part = parts_[component];
-    const std::size_t block = std::size_t{row - part.first_row} * part.columns + (column - part.first_column);
-    block_ = part.coefficients.data() + block * kBlockValues;
-  }
-  void put(std::uint32_t at, std::int16_t value) { block_[at] = value; }
-  void end() {}
-
- private:
-  std::array<Part, kMostComponents>& parts_;
-  std::int16_t* block_ = nullptr;
-};
-
 void Decoder::make_parts(const Layout& layout, const McuWindow& window) {
   for (std::uint32_t c = 0; c < layout.components; ++c) {
     const Plane& plane = layout.planes[c];
@@ -62,12 +45,22 @@ void Decoder::decode_pieces(std::span<const std::byte> file, const Header& heade
   }
   const Scan<FileBytes> scan{FileBytes(file), header.data_offset, static_cast<std::uint32_t>(file.size()),
                              look_ups_[0].entries};
-  Sink sink(parts_);
   const Range pieces = pieces_of_columns(window.columns);
   for (std::uint32_t row = window.rows.begin; row < window.rows.end; ++row)
     for (std::uint32_t i = pieces.begin; i < pieces.end; ++i) {
       const std::uint32_t piece = row * layout.pieces_of_row() + i;
-      const Fault fault = decode_piece(layout, scan, piece, index[piece], index[piece + 1], sink);
+      PieceDecoder<FileBytes> decoder(layout, scan, piece, index[piece]);
+      do {
+        const auto [component, block_row, block_column] = decoder.block();
+        Part& part = parts_[component];
+        const std::size_t block =
+            std::size_t{block_row - part.first_row} * part.columns + (block_column - part.first_column);
+        std::int16_t* const values = part.coefficients.data() + block * kBlockValues;
+        const auto put = [values](std::uint32_t k, std::int16_t value) { values[k] = value; };
+        while (!decoder.step(put)) {
+        }
+      } while (decoder.next());
+      const Fault fault = decoder.finish(index[piece + 1]);
       if (fault != Fault::none)
         throw Error(ErrorCode::corrupt, fmt::format("JPEG: piece {} of {}, from bit {} on, {}", piece,
                                                     layout.pieces(), index[piece].position, text_of(fault)));

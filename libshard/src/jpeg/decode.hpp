@@ -37,10 +37,9 @@ class Decoder {
     std::uint32_t first_row = 0;
     std::uint32_t columns = 0;
     std::uint32_t rows = 0;
-    std::vector<std::int16_t> coefficients;  // [row, column, 8, 8]
+    std::vector<std::int16_t> coefficients;  // [row, column, zigzag]
     std::vector<std::uint8_t> samples;       // [row * 8, column * 8]
   };
-  class Sink;
 
   void make_parts(const Layout& layout, const McuWindow& window);
   void decode_pieces(std::span<const std::byte> file, const Header& header, const Index& index,

@@ -1,5 +1,5 @@
-// Entropy decoding of baseline JPEG: a block, and a piece of up to 8 MCUs from its entry point. Shared by
-// host and device; takes bounded time and stays inside its buffers whatever the bytes and the entry say.
+// Entropy decoding of baseline JPEG: a piece of up to 8 MCUs from its entry point. Shared by host and device;
+// takes bounded time and stays inside its buffers whatever the bytes and the entry say.
 //
 // ITU-T T.81: F.2.2.1 (DC), F.2.2.2 (AC), E.2.4 (restarts). As libjpeg-turbo does: predictors and
 // coefficients have 16 bits, and a run that leads beyond the block ends at its last coefficient.
@@ -29,48 +29,10 @@ struct EntryPoint {
   std::uint16_t predictors[kMostComponents] = {};
 };
 
-// Position of coefficient k of the zigzag in a block of 8 rows of 8.
-SHARD_EXACT constexpr std::uint32_t natural_order(std::uint32_t k) noexcept {
-  constexpr std::uint8_t kOrder[kBlockValues] = {
-      0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
-      41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
-      30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
-  return kOrder[k < kBlockValues ? k : kBlockValues - 1];
-}
-
 // The value of `size` bits, 1 to 15 (T.81, F.12).
 SHARD_EXACT constexpr std::int32_t extend(std::uint32_t bits, std::uint32_t size) noexcept {
   const auto value = static_cast<std::int32_t>(bits);
   return bits >> (size - 1) != 0 ? value : value - (1 << size) + 1;
-}
-
-// Gives sink.put(natural order, value) each coefficient that the data have; the others are 0. False: no code.
-template <class Bytes, class Sink>
-SHARD_EXACT bool decode_block(BitReader<Bytes>& bits, const std::uint16_t* dc, const std::uint16_t* ac,
-                              std::uint16_t& predictor, Sink& sink) {
-  bits.refill();
-  std::uint32_t entry = look_up(dc, bits.peek16());
-  if (entry == 0) return false;
-  bits.skip(entry >> 8);
-  if (const std::uint32_t size = entry & 15U; size != 0)
-    predictor = static_cast<std::uint16_t>(predictor + extend(bits.take(size), size));
-  sink.put(0, static_cast<std::int16_t>(predictor));
-  for (std::uint32_t k = 1; k < kBlockValues; ++k) {
-    bits.refill();
-    entry = look_up(ac, bits.peek16());
-    if (entry == 0) return false;
-    bits.skip(entry >> 8);
-    const std::uint32_t run = (entry >> 4) & 15U;
-    const std::uint32_t size = entry & 15U;
-    if (size == 0) {
-      if (run != 15) break;
-      k += 15;
-      continue;
-    }
-    k += run;
-    sink.put(natural_order(k), static_cast<std::int16_t>(extend(bits.take(size), size)));
-  }
-  return true;
 }
 
 // What all pieces of a file have in common. `look_ups` are kLookUpEntries each: `dc` of the tables 0 to 3,
@@ -81,46 +43,134 @@ struct Scan {
   std::uint32_t first = 0;  // byte of the file
   std::uint32_t end = 0;    // behind the last byte that may be read
   const std::uint16_t* look_ups = nullptr;
-
-  SHARD_EXACT const std::uint16_t* dc(std::uint32_t table) const { return look_ups + table * kLookUpEntries; }
-  SHARD_EXACT const std::uint16_t* ac(std::uint32_t table) const {
-    return look_ups + (4 + table) * kLookUpEntries;
-  }
 };
 
-// Decodes a piece. The sink is told sink.begin(component, block row, block column), the coefficients, and
-// sink.end(). `next`: where the following piece begins; for the last one only its position counts.
-template <class Bytes, class Sink>
-SHARD_EXACT Fault decode_piece(const Layout& layout, const Scan<Bytes>& scan, std::uint32_t piece,
-                               const EntryPoint& entry, const EntryPoint& next, Sink& sink) {
-  const std::uint32_t row = piece / layout.pieces_of_row();
-  const std::uint32_t first = piece % layout.pieces_of_row() * kMcusPerPiece;
-  const std::uint32_t left = layout.mcu_columns - first;
-  const std::uint32_t end = first + (left < kMcusPerPiece ? left : kMcusPerPiece);
-  BitReader<Bytes> bits(scan.bytes, scan.first, scan.end, entry.position);
-  std::uint16_t predictors[kMostComponents];
-  for (std::uint32_t c = 0; c < kMostComponents; ++c) predictors[c] = entry.predictors[c];
-  for (std::uint32_t column = first; column < end; ++column) {
-    for (std::uint32_t i = 0; i < layout.blocks_of_mcu; ++i) {
-      const McuBlock block = layout.blocks[i];
-      const Plane& plane = layout.planes[block.component];
-      sink.begin(block.component, row * plane.v + block.y, column * plane.h + block.x);
-      const bool found =
-          decode_block(bits, scan.dc(plane.dc), scan.ac(plane.ac), predictors[block.component], sink);
-      sink.end();
-      if (!found) return bits.overrun() ? Fault::overrun : Fault::code;
-    }
-    if (bits.overrun()) return Fault::overrun;
-    const std::uint32_t behind = row * layout.mcu_columns + column + 1;
-    if (!layout.restarts_at(behind)) continue;
-    if (!bits.restart((behind / layout.restart_interval - 1) % 8)) return Fault::restart;
-    for (std::uint16_t& predictor : predictors) predictor = 0;
+// Decodes a piece code by code, so that the lanes of a GPU can all take a code at a time, DC or AC.
+//
+//   for (bool more = true; more; more = decoder.next()) {     for each block
+//     decoder.block() ...                                      which one
+//     while (!decoder.step(put)) {}                            put(k, value) for each coefficient that is not 0
+//   }
+//   fault = decoder.finish(next entry)
+template <class Bytes>
+class PieceDecoder {
+ public:
+  // Borrows `layout` and what `scan` points to. `piece` is below layout.pieces().
+  SHARD_EXACT PieceDecoder(const Layout& layout, const Scan<Bytes>& scan, std::uint32_t piece,
+                           const EntryPoint& entry)
+      : layout_(layout),
+        look_ups_(scan.look_ups),
+        bits_(scan.bytes, scan.first, scan.end, entry.position),
+        row_(piece / layout.pieces_of_row()),
+        column_(piece % layout.pieces_of_row() * kMcusPerPiece) {
+    const std::uint32_t left = layout.mcu_columns - column_;
+    end_ = column_ + (left < kMcusPerPiece ? left : kMcusPerPiece);
+    for (std::uint32_t c = 0; c < kMostComponents; ++c)
+      predictors_ |= std::uint64_t{entry.predictors[c]} << (16 * c);
+    choose_block();
   }
-  if (bits.position() != next.position) return Fault::end;
-  if (piece + 1 == layout.pieces()) return Fault::none;
-  for (std::uint32_t c = 0; c < layout.components; ++c)
-    if (predictors[c] != next.predictors[c]) return Fault::end;
-  return Fault::none;
-}
+
+  struct Block {
+    std::uint32_t component;
+    std::uint32_t row;  // of the component's blocks
+    std::uint32_t column;
+  };
+  SHARD_EXACT Block block() const {
+    const McuBlock& block = layout_.blocks[block_];
+    const Plane& plane = layout_.planes[block.component];
+    return {block.component, row_ * plane.v + block.y, column_ * plane.h + block.x};
+  }
+
+  // Decodes one code; calls put(k of the zigzag, value) at most once. True: the block is complete, or faulty.
+  template <class Put>
+  SHARD_EXACT bool step(const Put& put) {
+    bits_.refill();
+    const std::uint32_t entry = look_up(k_ == 0 ? dc_ : ac_, bits_.peek16());
+    if (entry == 0) {
+      fault_ = bits_.overrun() ? Fault::overrun : Fault::code;
+      return true;
+    }
+    bits_.skip(entry >> 8);
+    const std::uint32_t size = entry & 15U;
+    const std::uint32_t run = (entry >> 4) & 15U;
+    const std::int32_t value = size == 0 ? 0 : extend(bits_.take(size), size);
+    if (k_ == 0) {
+      const std::uint32_t shift = 16 * component_;
+      const auto sum = static_cast<std::uint16_t>((predictors_ >> shift) + static_cast<std::uint32_t>(value));
+      predictors_ = (predictors_ & ~(std::uint64_t{0xFFFF} << shift)) | std::uint64_t{sum} << shift;
+      put(0, static_cast<std::int16_t>(sum));
+      k_ = 1;
+      return false;
+    }
+    if (size == 0) {
+      k_ = run == 15 ? k_ + 16 : kBlockValues;
+    } else {
+      k_ += run;
+      put(k_ < kBlockValues ? k_ : kBlockValues - 1, static_cast<std::int16_t>(value));
+      ++k_;
+    }
+    return k_ >= kBlockValues;
+  }
+
+  // To the next block. False: the piece is complete, or faulty.
+  SHARD_EXACT bool next() {
+    if (fault_ != Fault::none) return false;
+    if (++block_ == layout_.blocks_of_mcu) {
+      block_ = 0;
+      const bool more = next_mcu();
+      if (!more) return false;
+    }
+    choose_block();
+    return true;
+  }
+
+  // After the last block. `next`: where the following piece begins; for the last one only its position counts.
+  SHARD_EXACT Fault finish(const EntryPoint& next) const {
+    if (fault_ != Fault::none) return fault_;
+    if (bits_.position() != next.position) return Fault::end;
+    if (row_ + 1 == layout_.mcu_rows && end_ == layout_.mcu_columns) return Fault::none;
+    for (std::uint32_t c = 0; c < layout_.components; ++c)
+      if (static_cast<std::uint16_t>(predictors_ >> (16 * c)) != next.predictors[c]) return Fault::end;
+    return Fault::none;
+  }
+
+ private:
+  SHARD_EXACT void choose_block() {
+    component_ = layout_.blocks[block_].component;
+    const Plane& plane = layout_.planes[component_];
+    dc_ = look_ups_ + plane.dc * kLookUpEntries;
+    ac_ = look_ups_ + (4 + plane.ac) * kLookUpEntries;
+    k_ = 0;
+  }
+  SHARD_EXACT bool next_mcu() {
+    if (bits_.overrun()) {
+      fault_ = Fault::overrun;
+      return false;
+    }
+    ++column_;
+    if (layout_.restart_interval != 0) {
+      const std::uint32_t mcu = row_ * layout_.mcu_columns + column_;
+      if (layout_.restarts_at(mcu)) {
+        predictors_ = 0;
+        if (!bits_.restart((mcu / layout_.restart_interval - 1) % 8)) fault_ = Fault::restart;
+      }
+    }
+    return column_ < end_ && fault_ == Fault::none;
+  }
+
+  const Layout& layout_;
+  const std::uint16_t* look_ups_;
+  BitReader<Bytes> bits_;
+  std::uint64_t predictors_ = 0;  // 16 bits of each component
+  const std::uint16_t* dc_ = nullptr;
+  const std::uint16_t* ac_ = nullptr;
+  std::uint32_t row_;  // of MCUs
+  std::uint32_t column_;
+  std::uint32_t end_ = 0;    // of the piece's columns
+  std::uint32_t block_ = 0;  // of the MCU
+  std::uint32_t component_ = 0;
+  std::uint32_t k_ = 0;  // of the coefficient that comes next
+  Fault fault_ = Fault::none;
+};
 
 }  // namespace shard::jpeg

@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "base/bytes.hpp"
-#include "jpeg/entropy.hpp"
 #include "jpeg/marker.hpp"
 #include "shard/error.hpp"
 
@@ -157,7 +156,7 @@ void HeaderReader::read_quantization(Segment segment) {
     if (segment.data.size() - at < kBlockValues * (width + 1))
       corrupt(fmt::format("a DQT segment with {} bytes left for a table", segment.data.size() - at));
     for (std::uint32_t k = 0; k < kBlockValues; ++k, at += width + 1)
-      header_.quantization[table][natural_order(k)] =
+      header_.quantization[table][k] =
           static_cast<std::uint16_t>(width == 0 ? segment.u8(at) : segment.u16(at));
     has_quantization_[table] = true;
   }

@@ -24,7 +24,7 @@ inline constexpr std::uint32_t kMostTables = 4;  // of each kind
 
 struct Header {
   Layout layout;
-  std::array<std::array<std::uint16_t, kBlockValues>, kMostTables> quantization{};  // 8 rows of 8
+  std::array<std::array<std::uint16_t, kBlockValues>, kMostTables> quantization{};  // zigzag
   std::array<HuffmanTable, kMostTables> dc{};
   std::array<HuffmanTable, kMostTables> ac{};
   bool adobe = false;             // the file has Adobe's marker

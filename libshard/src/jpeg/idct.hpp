@@ -16,6 +16,7 @@
 // 11 multiplications", ICASSP 1989, as in libjpeg's jidctint.c.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/host_device.hpp"
@@ -84,17 +85,18 @@ SHARD_EXACT constexpr std::int32_t dequantize(std::int16_t coefficient, std::uin
   return low16(static_cast<std::int32_t>(static_cast<std::uint32_t>(coefficient) * quantization));
 }
 
-// `coefficients` and `quantization`: 64 each, 8 rows of 8. -> 8 rows of 8 samples, `stride` apart.
+// `coefficients` and `quantization`: 64 each, in the order of the zigzag. -> 8 rows of 8 samples, `stride`
+// apart.
 SHARD_EXACT constexpr void inverse_dct(const std::int16_t* coefficients, const std::uint16_t* quantization,
                                        std::uint8_t* samples, std::uint32_t stride) noexcept {
   std::int32_t work[kBlockValues] = {};
-  bool flat = true;  // rows 1 to 7 are 0
-  for (std::uint32_t i = 0; i < kBlockValues; ++i) {
-    work[i] = dequantize(coefficients[i], quantization[i]);
-    if (i >= kBlockSide && coefficients[i] != 0) flat = false;
+  std::int32_t below = 0;  // not 0: rows 1 to 7 are not all 0
+  for (std::uint32_t k = 0; k < kBlockValues; ++k) {
+    work[natural_order(k)] = dequantize(coefficients[k], quantization[k]);
+    if (natural_order(k) >= kBlockSide) below |= coefficients[k];
   }
   for (std::uint32_t x = 0; x < kBlockSide; ++x) {
-    if (!flat) {
+    if (below != 0) {
       inverse_dct_pass<kFirstPassShift>(work + x, kBlockSide);
       continue;
     }

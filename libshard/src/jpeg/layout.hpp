@@ -21,6 +21,15 @@ inline constexpr std::uint32_t kMcusPerPiece = 8;
 inline constexpr std::uint32_t kBlockSide = 8;
 inline constexpr std::uint32_t kBlockValues = 64;
 
+// Position of coefficient k of the zigzag in a block of 8 rows of 8.
+SHARD_EXACT constexpr std::uint32_t natural_order(std::uint32_t k) noexcept {
+  constexpr std::uint8_t kOrder[kBlockValues] = {
+      0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
+      41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
+      30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
+  return kOrder[k < kBlockValues ? k : kBlockValues - 1];
+}
+
 // What the components mean, and so what decoding delivers.
 enum class Colour : std::uint8_t {
   gray,  // 1 component  -> 1 channel

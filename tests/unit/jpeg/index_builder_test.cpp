@@ -10,11 +10,29 @@
 namespace shard::testing {
 namespace {
 
-struct NoSink {
-  void begin(std::uint32_t, std::uint32_t, std::uint32_t) {}
-  void put(std::uint32_t, std::int16_t) {}
-  void end() {}
-};
+// One block of the AC and DC codes of T.81, F.2.2. False: there is no such code.
+bool skip_block(jpeg::BitReader<jpeg::FileBytes>& bits, const jpeg::LookUp& dc, const jpeg::LookUp& ac,
+                std::uint16_t& predictor) {
+  bits.refill();
+  std::uint32_t entry = jpeg::look_up(dc.entries, bits.peek16());
+  if (entry == 0) return false;
+  bits.skip(entry >> 8);
+  const std::uint32_t size = entry & 15U;
+  if (size != 0) predictor = static_cast<std::uint16_t>(predictor + jpeg::extend(bits.take(size), size));
+  for (std::uint32_t k = 1; k < 64; ++k) {
+    bits.refill();
+    entry = jpeg::look_up(ac.entries, bits.peek16());
+    if (entry == 0) return false;
+    bits.skip(entry >> 8);
+    bits.skip(entry & 15U);
+    if ((entry & 0xFFU) == 0xF0 || (entry & 15U) != 0) {
+      k += (entry >> 4) & 15U;
+    } else {
+      break;
+    }
+  }
+  return true;
+}
 
 // Code by code with the kernels' functions, from the first bit on.
 std::vector<std::byte> slow_index(std::span<const std::byte> file, const jpeg::Header& header) {
@@ -29,7 +47,6 @@ std::vector<std::byte> slow_index(std::span<const std::byte> file, const jpeg::H
                                         static_cast<std::uint32_t>(file.size()), 0);
   std::vector<jpeg::EntryPoint> entries;
   std::array<std::uint16_t, 4> predictors{};
-  NoSink sink;
   for (std::uint32_t mcu = 0; mcu < layout.mcus(); ++mcu) {
     if (layout.restarts_at(mcu)) {
       EXPECT_TRUE(bits.restart((mcu / layout.restart_interval - 1) % 8));
@@ -42,8 +59,7 @@ std::vector<std::byte> slow_index(std::span<const std::byte> file, const jpeg::H
     }
     for (std::uint32_t i = 0; i < layout.blocks_of_mcu; ++i) {
       const std::uint32_t c = layout.blocks[i].component;
-      EXPECT_TRUE(jpeg::decode_block(bits, dc[layout.planes[c].dc].entries, ac[layout.planes[c].ac].entries,
-                                     predictors[c], sink));
+      EXPECT_TRUE(skip_block(bits, dc[layout.planes[c].dc], ac[layout.planes[c].ac], predictors[c]));
     }
   }
   EXPECT_FALSE(bits.overrun());
