@@ -44,7 +44,7 @@ void Decoder::decode_pieces(std::span<const std::byte> file, const Header& heade
     make_look_up(header.ac[plane.ac], look_ups_[kMostTables + plane.ac].entries);
   }
   const Scan<FileBytes> scan{FileBytes(file), header.data_offset, static_cast<std::uint32_t>(file.size()),
-                             look_ups_[0].entries};
+                             look_ups_[0].entries, kMostTables};
   const Range pieces = pieces_of_columns(window.columns);
   for (std::uint32_t row = window.rows.begin; row < window.rows.end; ++row)
     for (std::uint32_t i = pieces.begin; i < pieces.end; ++i) {

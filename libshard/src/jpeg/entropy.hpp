@@ -35,14 +35,15 @@ SHARD_EXACT constexpr std::int32_t extend(std::uint32_t bits, std::uint32_t size
   return bits >> (size - 1) != 0 ? value : value - (1 << size) + 1;
 }
 
-// What all pieces of a file have in common. `look_ups` are kLookUpEntries each: `dc` of the tables 0 to 3,
-// then `ac`.
+// What all pieces of a file have in common. `look_ups`: kLookUpEntries for each DC table, then for each AC
+// table.
 template <class Bytes>
 struct Scan {
   Bytes bytes;
   std::uint32_t first = 0;  // byte of the file
   std::uint32_t end = 0;    // behind the last byte that may be read
   const std::uint16_t* look_ups = nullptr;
+  std::uint32_t dc_tables = 0;
 };
 
 // Decodes a piece code by code, so that the lanes of a GPU can all take a code at a time, DC or AC.
@@ -59,7 +60,8 @@ class PieceDecoder {
   SHARD_EXACT PieceDecoder(const Layout& layout, const Scan<Bytes>& scan, std::uint32_t piece,
                            const EntryPoint& entry)
       : layout_(layout),
-        look_ups_(scan.look_ups),
+        dc_look_ups_(scan.look_ups),
+        ac_look_ups_(scan.look_ups + scan.dc_tables * kLookUpEntries),
         bits_(scan.bytes, scan.first, scan.end, entry.position),
         row_(piece / layout.pieces_of_row()),
         column_(piece % layout.pieces_of_row() * kMcusPerPiece) {
@@ -124,7 +126,8 @@ class PieceDecoder {
     return true;
   }
 
-  // After the last block. `next`: where the following piece begins; for the last one only its position counts.
+  // After the last block. `next`: where the following piece begins; for the last one only its position
+  // counts.
   SHARD_EXACT Fault finish(const EntryPoint& next) const {
     if (fault_ != Fault::none) return fault_;
     if (bits_.position() != next.position) return Fault::end;
@@ -138,8 +141,8 @@ class PieceDecoder {
   SHARD_EXACT void choose_block() {
     component_ = layout_.blocks[block_].component;
     const Plane& plane = layout_.planes[component_];
-    dc_ = look_ups_ + plane.dc * kLookUpEntries;
-    ac_ = look_ups_ + (4 + plane.ac) * kLookUpEntries;
+    dc_ = dc_look_ups_ + plane.dc * kLookUpEntries;
+    ac_ = ac_look_ups_ + plane.ac * kLookUpEntries;
     k_ = 0;
   }
   SHARD_EXACT bool next_mcu() {
@@ -159,7 +162,8 @@ class PieceDecoder {
   }
 
   const Layout& layout_;
-  const std::uint16_t* look_ups_;
+  const std::uint16_t* dc_look_ups_;
+  const std::uint16_t* ac_look_ups_;
   BitReader<Bytes> bits_;
   std::uint64_t predictors_ = 0;  // 16 bits of each component
   const std::uint16_t* dc_ = nullptr;

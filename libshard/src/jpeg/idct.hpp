@@ -87,24 +87,26 @@ SHARD_EXACT constexpr std::int32_t dequantize(std::int16_t coefficient, std::uin
 
 // `coefficients` and `quantization`: 64 each, in the order of the zigzag. -> 8 rows of 8 samples, `stride`
 // apart.
-SHARD_EXACT constexpr void inverse_dct(const std::int16_t* coefficients, const std::uint16_t* quantization,
-                                       std::uint8_t* samples, std::uint32_t stride) noexcept {
-  std::int32_t work[kBlockValues] = {};
+SHARD_EXACT inline void inverse_dct(const std::int16_t* coefficients, const std::uint16_t* quantization,
+                                    std::uint8_t* samples, std::uint32_t stride) noexcept {
+  std::int32_t work[kBlockValues];
   std::int32_t below = 0;  // not 0: rows 1 to 7 are not all 0
+  SHARD_UNROLL
   for (std::uint32_t k = 0; k < kBlockValues; ++k) {
     work[natural_order(k)] = dequantize(coefficients[k], quantization[k]);
     if (natural_order(k) >= kBlockSide) below |= coefficients[k];
   }
-  for (std::uint32_t x = 0; x < kBlockSide; ++x) {
-    if (below != 0) {
-      inverse_dct_pass<kFirstPassShift>(work + x, kBlockSide);
-      continue;
-    }
-    const std::int32_t value = low16(work[x] * 4);
-    for (std::uint32_t y = 0; y < kBlockSide; ++y) work[y * kBlockSide + x] = value;
+  if (below != 0) {
+    SHARD_UNROLL
+    for (std::uint32_t x = 0; x < kBlockSide; ++x) inverse_dct_pass<kFirstPassShift>(work + x, kBlockSide);
+  } else {
+    SHARD_UNROLL
+    for (std::uint32_t i = kBlockValues; i > 0; --i) work[i - 1] = low16(work[(i - 1) % kBlockSide] * 4);
   }
+  SHARD_UNROLL
   for (std::uint32_t y = 0; y < kBlockSide; ++y) {
     inverse_dct_pass<kSecondPassShift>(work + y * kBlockSide, 1);
+    SHARD_UNROLL
     for (std::uint32_t x = 0; x < kBlockSide; ++x)
       samples[std::size_t{y} * stride + x] = sample_of(work[y * kBlockSide + x]);
   }
