@@ -89,7 +89,11 @@ bool HeaderReader::read_segment() {
       header_.layout.restart_interval = segment.u16(0);
       return true;
     case kMarkerApp0:
-      if (data.size() >= 14 && data.starts_with(std::string_view("JFIF\0", 5))) jfif_ = true;
+      if (data.size() >= 14 && data.starts_with(std::string_view("JFIF\0", 5))) {
+        if (segment.u8(5) != 1)
+          unsupported(fmt::format("JFIF of version {}, of which libjpeg warns", segment.u8(5)));
+        jfif_ = true;
+      }
       return true;
     case kMarkerApp14:
       if (data.size() >= 12 && data.starts_with("Adobe")) {
@@ -105,9 +109,10 @@ bool HeaderReader::read_segment() {
     default:
       break;
   }
-  if (segment.marker > kMarkerSof1 && segment.marker <= 0xCF && segment.marker != kMarkerDac)
+  if (is_ancillary(segment.marker)) return true;
+  if (segment.marker <= 0xCF && segment.marker != kMarkerDac)
     unsupported(std::string(name_of_frame(segment.marker)));
-  return true;
+  unsupported(fmt::format("a segment of marker {:#04x}", segment.marker));
 }
 
 void HeaderReader::read_frame(Segment segment) {

@@ -56,17 +56,15 @@ inline std::uint64_t skip_ac(const std::uint8_t* data, std::uint64_t position,
   }
 }
 
-// What may follow the scan: segments without effect, then EOI.
+// What may follow the scan: APPn, comments, EOI.
 void check_rest(std::span<const std::byte> file, std::size_t offset) {
   SegmentReader segments(file, offset);
-  for (Segment segment = segments.next(); segment.marker != kMarkerEoi; segment = segments.next()) {
-    const bool frame = segment.marker <= 0xCF && segment.marker != kMarkerDht && segment.marker != kMarkerDac;
-    if (frame || segment.marker == kMarkerSos)
+  for (Segment segment = segments.next(); segment.marker != kMarkerEoi; segment = segments.next())
+    if (!is_ancillary(segment.marker))
       throw Error(
           ErrorCode::unsupported,
           fmt::format("JPEG: not for the kernels, but for libjpeg-turbo: marker {:#04x} after the scan",
                       segment.marker));
-  }
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
-// Makes the index of a JPEG on the host: reads all codes once, without values but DC differences. Takes about
-// a fifth of the time of a decode by libjpeg-turbo.
+// Makes the index of a JPEG on the host: reads all codes once, without values but DC differences. Takes 0.25
+// to 0.34 of the time of a decode by libjpeg-turbo (240 photographs of about 100 kB, one core; the more where
+// the tables of each file are new).
 //
 // It is also the proof that a file is what the kernels decode: every code is a code, each interval and the
-// scan end where they must, and no other scan follows.
+// scan end where they must, and nothing follows but comments and EOI. A file that it accepts without extra
+// bytes is decoded by libjpeg-turbo without a warning.
 #pragma once
 
 #include <array>

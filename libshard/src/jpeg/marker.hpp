@@ -21,6 +21,11 @@ inline constexpr std::uint8_t kMarkerDri = 0xDD;
 inline constexpr std::uint8_t kMarkerApp0 = 0xE0;
 inline constexpr std::uint8_t kMarkerApp14 = 0xEE;
 
+// APPn and COM: decoders skip those that they do not know.
+constexpr bool is_ancillary(std::uint8_t marker) noexcept {
+  return (marker >= kMarkerApp0 && marker <= 0xEF) || marker == 0xFE;
+}
+
 // A segment without its length. Borrows the file.
 struct Segment {
   std::uint8_t marker = 0;

@@ -96,6 +96,9 @@ TEST(JpegHeader, NamesWhatIsWrong) {
   expect(ErrorCode::corrupt, "instead of a marker", 2, 0x12);
   expect(ErrorCode::corrupt, "marker 0x02", 3, 0x02);
   expect(ErrorCode::unsupported, "marker 0xd3", 3, 0xD3);
+  expect(ErrorCode::unsupported, "JFIF of version 2", 11, 2);
+  expect(ErrorCode::unsupported, "a segment of marker 0xcc", 3, 0xCC);
+  expect(ErrorCode::unsupported, "a segment of marker 0xf0", 3, 0xF0);
   expect(ErrorCode::unsupported, "12 bits per value", sof, 12);
   expect(ErrorCode::unsupported, "2 components", sof + 5, 2);
   expect(ErrorCode::corrupt, "a sampling factor of 0", sof + 7, 0x01);
