@@ -48,9 +48,9 @@ struct Scan {
 
 // Decodes a piece code by code, so that the lanes of a GPU can all take a code at a time, DC or AC.
 //
-//   for (bool more = true; more; more = decoder.next()) {     for each block
-//     decoder.block() ...                                      which one
-//     while (!decoder.step(put)) {}                            put(k, value) for each coefficient that is not 0
+//   for (bool more = true; more; more = decoder.next()) {   for each block
+//     decoder.block() ...                                   which one
+//     while (!decoder.step(put)) {}                         put(k, value) for each coefficient that is not 0
 //   }
 //   fault = decoder.finish(next entry)
 template <class Bytes>
