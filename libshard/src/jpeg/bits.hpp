@@ -2,7 +2,8 @@
 // stuffing, anything else behind it a marker, where the data end. After the end come zeros, which are
 // counted. Never reads outside of [first, end).
 //
-// `Bytes` is a source: byte(i) is byte i of the file, word(i) are bytes i to i + 3, the first one highest.
+// `Bytes` is a source: byte(i) is byte i of the file; word(i) are bytes i to i + 3, the first one highest, where
+// i is what start() or reach() was last told. So a source can fetch ahead.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +22,8 @@ class FileBytes {
   std::uint32_t word(std::uint32_t i) const noexcept {
     return byte(i) << 24 | byte(i + 1) << 16 | byte(i + 2) << 8 | byte(i + 3);
   }
+  void start(std::uint32_t) noexcept {}
+  void reach(std::uint32_t) noexcept {}
 
  private:
   const std::byte* data_;
@@ -49,10 +52,12 @@ class BitReader {
         window_ |= static_cast<std::uint64_t>(word) << (32 - count_);
         count_ += 32;
         at_ += 4;
+        bytes_.reach(at_);
         return;
       }
     }
     while (count_ <= 56) append_byte();
+    bytes_.reach(at_);
   }
   // The next 16 bits; they are there after refill().
   SHARD_EXACT std::uint32_t peek16() const { return static_cast<std::uint32_t>(window_ >> 48); }
@@ -95,9 +100,11 @@ class BitReader {
     at_ = first_ + (position / 8 < size ? position / 8 : size);
     window_ = 0;
     count_ = added_ = 0;
-    if (position % 8 == 0) return;
-    append_byte();
-    skip(position % 8);
+    if (position % 8 != 0) {
+      append_byte();
+      skip(position % 8);
+    }
+    bytes_.start(at_);
   }
   SHARD_EXACT void append_byte() {
     std::uint32_t byte = 0;

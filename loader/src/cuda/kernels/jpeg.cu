@@ -1,5 +1,7 @@
 #include "cuda/kernels/jpeg.hpp"
 
+#include <cuda_pipeline_primitives.h>
+
 #include <string>
 
 #include "cuda/kernels/jpeg_groups.hpp"
@@ -19,10 +21,12 @@ constexpr std::uint32_t kStepsAtOnce = 4;
 // A block of coefficients in shared memory: 32 words, and one more, so that equal places lie in other banks.
 constexpr std::uint32_t kStageWords = jpeg::kBlockValues / 2 + 1;
 
-// A file in device memory, by words: 4-byte aligned, readable up to a multiple of 4 bytes.
+// A file in device memory, read where it is.
 class DeviceBytes {
  public:
-  __device__ explicit DeviceBytes(const std::byte* file)
+  static constexpr std::uint32_t kRingBytes = 0;
+
+  __device__ DeviceBytes(const std::byte* file, std::uint32_t, uint4*)
       : words_(reinterpret_cast<const std::uint32_t*>(file)) {}
   __device__ std::uint32_t byte(std::uint32_t i) const { return words_[i / 4] >> (8 * (i % 4)) & 0xFFU; }
   __device__ std::uint32_t word(std::uint32_t i) const {
@@ -30,9 +34,67 @@ class DeviceBytes {
     const std::uint32_t bytes = __funnelshift_r(words_[i / 4], words_[(i + 3) / 4], 8 * (i % 4));
     return __byte_perm(bytes, 0, 0x0123);
   }
+  __device__ void start(std::uint32_t) const {}
+  __device__ void reach(std::uint32_t) const {}
+  __device__ static void finish() {}
 
  private:
   const std::uint32_t* words_;
+};
+
+// The same, read through a ring of four chunks of 16 bytes per lane, which the copy unit fills ahead.
+//
+//   chunk of the file   c      c + 1   c + 2   c + 3        c: of the next byte to load
+//   in the ring         there  there   on its way, one group of copies each
+class RingBytes {
+ public:
+  static constexpr std::uint32_t kChunkBytes = 16;
+  static constexpr std::uint32_t kChunks = 4;
+  static constexpr std::uint32_t kRingBytes = kChunks * kChunkBytes;
+
+  // `ring`: chunk k of this lane is ring[k * kJpegPieces], so that lanes use different banks.
+  __device__ RingBytes(const std::byte* file, std::uint32_t size, uint4* ring)
+      : file_(reinterpret_cast<const uint4*>(file)),
+        ring_(ring),
+        end_((size + kChunkBytes - 1) / kChunkBytes) {}
+  __device__ std::uint32_t byte(std::uint32_t i) const {
+    return reinterpret_cast<const std::uint8_t*>(file_)[i];
+  }
+  __device__ std::uint32_t word(std::uint32_t i) const {
+    const std::uint32_t bytes = __funnelshift_r(ring_word(i / 4), ring_word((i + 3) / 4), 8 * (i % 4));
+    return __byte_perm(bytes, 0, 0x0123);
+  }
+  __device__ void start(std::uint32_t at) {
+    // Copies that are still on their way would come over the new ones.
+    __pipeline_wait_prior(0);
+    next_ = at / kChunkBytes;
+    for (std::uint32_t i = 0; i < kChunks; ++i) fetch();
+    __pipeline_wait_prior(2);
+  }
+  __device__ void reach(std::uint32_t at) {
+    if (at / kChunkBytes + kChunks == next_) return;
+    // At most 16 bytes further, so one chunk.
+    fetch();
+    __pipeline_wait_prior(2);
+  }
+  // Shared memory may be another block's as soon as this one has ended.
+  __device__ static void finish() { __pipeline_wait_prior(0); }
+
+ private:
+  __device__ std::uint32_t ring_word(std::uint32_t i) const {
+    return reinterpret_cast<const std::uint32_t*>(ring_ + i / 4 % kChunks * kJpegPieces)[i % 4];
+  }
+  __device__ void fetch() {
+    if (next_ < end_)
+      __pipeline_memcpy_async(ring_ + next_ % kChunks * kJpegPieces, file_ + next_, kChunkBytes);
+    __pipeline_commit();
+    ++next_;
+  }
+
+  const uint4* file_;
+  uint4* ring_;
+  std::uint32_t end_;       // chunks
+  std::uint32_t next_ = 0;  // to be fetched
 };
 
 // The image of this block of a kernel.
@@ -62,8 +124,11 @@ __device__ jpeg::EntryPoint entry_of(const JpegImage& image, std::uint32_t piece
 
 // Blocks of coefficients are collected in shared memory. Whenever lanes have completed theirs, the whole warp
 // writes each of them, zeros too, as one line of 128 bytes: so nothing has to be cleared before.
+template <class Bytes>
 __global__ void __launch_bounds__(kJpegPieces) decode_pieces(JpegLaunch launch) {
-  extern __shared__ std::uint32_t shared_words[];  // look-ups of the image
+  extern __shared__ uint4 shared_units[];  // rings, then look-ups of the image
+  auto* const shared_words =
+      reinterpret_cast<std::uint32_t*>(shared_units) + kJpegPieces * Bytes::kRingBytes / 4;
   alignas(8) __shared__ std::uint32_t image_words[sizeof(JpegImage) / 4];
   __shared__ std::uint32_t stages[kJpegPieces * kStageWords];
   const JpegImage& image = reinterpret_cast<const JpegImage&>(image_words);
@@ -86,9 +151,10 @@ __global__ void __launch_bounds__(kJpegPieces) decode_pieces(JpegLaunch launch) 
       active ? (image.window.rows.begin + mine / columns.size()) * image.layout.pieces_of_row() +
                    columns.begin + mine % columns.size()
              : 0;
-  const jpeg::Scan<DeviceBytes> scan{DeviceBytes(image.file), image.data_offset, image.file_bytes,
-                                     reinterpret_cast<const std::uint16_t*>(shared_words), image.dc_tables};
-  jpeg::PieceDecoder<DeviceBytes> decoder(image.layout, scan, piece, entry_of(image, piece));
+  const jpeg::Scan<Bytes> scan{Bytes(image.file, image.file_bytes, shared_units + threadIdx.x),
+                               image.data_offset, image.file_bytes,
+                               reinterpret_cast<const std::uint16_t*>(shared_words), image.dc_tables};
+  jpeg::PieceDecoder<Bytes> decoder(image.layout, scan, piece, entry_of(image, piece));
   const auto line_of = [&]() {
     const auto block = decoder.block();
     const jpeg::Plane& plane = image.layout.planes[block.component];
@@ -126,6 +192,7 @@ __global__ void __launch_bounds__(kJpegPieces) decode_pieces(JpegLaunch launch) 
       atomicMax(launch.faults + number, static_cast<std::uint32_t>(fault));
     }
   }
+  Bytes::finish();
 }
 
 __global__ void __launch_bounds__(kJpegBlocks) make_samples(JpegLaunch launch) {
@@ -202,7 +269,15 @@ __global__ void __launch_bounds__(kJpegQuads) make_pixels(JpegLaunch launch) {
 void launch_jpeg(const JpegLaunch& launch, cudaStream_t stream) {
   if (launch.count == 0) return;
   const std::size_t tables = std::size_t{launch.most_tables} * jpeg::kLookUpEntries * sizeof(std::uint16_t);
-  decode_pieces<<<launch.pieces.count, kJpegPieces, tables, stream>>>(launch);
+  if (launch.fetch_ahead) {
+    const std::size_t rings = std::size_t{kJpegPieces} * RingBytes::kRingBytes;
+    // With eight tables the block has more than the 48 KiB that need no asking.
+    cudaFuncSetAttribute(decode_pieces<RingBytes>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                         static_cast<int>(rings + tables));
+    decode_pieces<RingBytes><<<launch.pieces.count, kJpegPieces, rings + tables, stream>>>(launch);
+  } else {
+    decode_pieces<DeviceBytes><<<launch.pieces.count, kJpegPieces, tables, stream>>>(launch);
+  }
   make_samples<<<launch.blocks.count, kJpegBlocks, 0, stream>>>(launch);
   make_pixels<<<launch.pixels.count, kJpegQuads, 0, stream>>>(launch);
   const cudaError_t error = cudaGetLastError();

@@ -35,7 +35,7 @@ struct JpegImage {
   std::uint32_t data_offset;
   std::uint32_t look_ups;  // number of the first one, in the batch
   std::uint64_t blocks;    // the image's first one, in the batch
-  const std::byte* file;   // 4-byte aligned, readable up to a multiple of 4 bytes
+  const std::byte* file;   // 16-byte aligned, readable up to a multiple of 16 bytes
   const std::byte* index;  // 4-byte aligned, index_bytes(layout)
   std::uint8_t* pixels;    // rows of box.width * layout.channels() bytes
 };
@@ -58,6 +58,7 @@ struct JpegLaunch {
   JpegGroups blocks;
   JpegGroups pixels;
   std::uint32_t most_tables = 0;  // of an image
+  bool fetch_ahead = true;        // each lane's bytes come through a ring in shared memory
 };
 
 // Where an image of a batch is, and which of its pixels are wanted.
