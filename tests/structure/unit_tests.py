@@ -13,6 +13,7 @@ from pathlib import Path
 TESTS = "tests/unit"
 LAYERS = {
     "base": "libshard/src/base",
+    "jpeg": "libshard/src/jpeg",
     "remote": "libshard/src/remote",
     "format": "libshard/src/format",
     "image": "libshard/src/image",

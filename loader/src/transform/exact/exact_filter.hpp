@@ -22,13 +22,8 @@
 
 #include <cstdint>
 
+#include "base/host_device.hpp"
 #include "shard/loader/transform.hpp"
-
-#if defined(__CUDACC__)
-#define SHARD_EXACT __host__ __device__
-#else
-#define SHARD_EXACT
-#endif
 
 namespace shard::exact {
 

@@ -1,0 +1,197 @@
+#include "image/codecs/transcode/jpeg_transcode.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <string_view>
+
+#include "image/codecs/jpeg_errors.hpp"
+// ERREXIT1, after jpeglib.h
+#include <jerror.h>
+
+#include "image/pixels/limits.hpp"
+#include "shard/error.hpp"
+
+namespace shard::image {
+namespace {
+
+constexpr int kMostScansToRead = 64;  // as JpegReader
+
+// Where libjpeg writes to. Unlike jpeg_mem_dest, which gives its buffer away only at the end, this one can be
+// left at any moment.
+class BaselineFile {
+ public:
+  BaselineFile() {
+    manager_.init_destination = [](j_compress_ptr info) { of(info).lend(); };
+    manager_.empty_output_buffer = [](j_compress_ptr info) -> boolean {
+      BaselineFile& target = of(info);
+      target.used_ = target.size_;
+      if (!target.grow()) ERREXIT1(info, JERR_OUT_OF_MEMORY, 0);
+      target.lend();
+      return TRUE;
+    };
+    manager_.term_destination = [](j_compress_ptr info) {
+      BaselineFile& target = of(info);
+      target.used_ = target.size_ - target.manager_.free_in_buffer;
+    };
+  }
+  BaselineFile(const BaselineFile&) = delete;
+  BaselineFile& operator=(const BaselineFile&) = delete;
+  ~BaselineFile() { std::free(bytes_); }
+  // `info.client_data` must be this object. False: there is no memory.
+  bool attach(jpeg_compress_struct& info) {
+    info.dest = &manager_;
+    return grow();
+  }
+  std::vector<std::byte> take() const {
+    const auto* first = reinterpret_cast<const std::byte*>(bytes_);
+    return {first, first + used_};
+  }
+
+ private:
+  static constexpr std::size_t kFirstBytes = std::size_t{1} << 16;
+  static BaselineFile& of(j_compress_ptr info) { return *static_cast<BaselineFile*>(info->client_data); }
+  bool grow() {
+    const std::size_t more = size_ == 0 ? kFirstBytes : 2 * size_;
+    void* const bytes = std::realloc(bytes_, more);
+    if (bytes == nullptr) return false;
+    bytes_ = static_cast<unsigned char*>(bytes);
+    size_ = more;
+    return true;
+  }
+  void lend() {
+    manager_.next_output_byte = bytes_ + used_;
+    manager_.free_in_buffer = size_ - used_;
+  }
+
+  jpeg_destination_mgr manager_{};
+  unsigned char* bytes_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t used_ = 0;
+};
+
+// Baseline of one scan, from the coefficients of a file.
+class Transcoder {
+ public:
+  explicit Transcoder(const TranscodeOptions& options) : options_(options) {
+    errors_.reset(options.on_warning);
+    source_.err = target_.err = errors_.manager();
+    progress_.progress_monitor = on_progress;
+    errors_.guard([this] {
+      jpeg_create_decompress(&source_);
+      jpeg_create_compress(&target_);
+    });
+    source_.client_data = this;
+    target_.client_data = &bytes_;
+    source_.progress = &progress_;
+  }
+  Transcoder(const Transcoder&) = delete;
+  Transcoder& operator=(const Transcoder&) = delete;
+  ~Transcoder() {
+    jpeg_destroy_compress(&target_);
+    jpeg_destroy_decompress(&source_);
+  }
+
+  void read(std::span<const std::byte> file);
+  std::vector<std::byte> write();
+
+ private:
+  static void on_progress(j_common_ptr common);
+  void check_coefficients() const;
+  void copy_markers();
+
+  const TranscodeOptions options_;
+  JpegErrors errors_;
+  jpeg_progress_mgr progress_{};
+  jpeg_decompress_struct source_{};
+  jpeg_compress_struct target_{};
+  jvirt_barray_ptr* coefficients_ = nullptr;
+  BaselineFile bytes_;
+};
+
+void Transcoder::on_progress(j_common_ptr common) {
+  auto* self = static_cast<Transcoder*>(common->client_data);
+  if (self->options_.cancel != nullptr && self->options_.cancel->load(std::memory_order_relaxed))
+    self->errors_.cancel();
+  if (self->source_.input_scan_number > kMostScansToRead)
+    self->errors_.too_much("more than 64 scans, each a pass over the whole image");
+}
+
+void Transcoder::read(std::span<const std::byte> file) {
+  errors_.guard([&] {
+    jpeg_save_markers(&source_, JPEG_COM, 0xFFFF);
+    for (int i = 0; i < 16; ++i) jpeg_save_markers(&source_, JPEG_APP0 + i, 0xFFFF);
+    jpeg_mem_src(&source_, reinterpret_cast<const unsigned char*>(file.data()),
+                 static_cast<unsigned long>(file.size()));
+    jpeg_read_header(&source_, TRUE);
+  });
+  check_pixel_bound(source_.image_width, source_.image_height, options_.max_pixels);
+  // Up to EOI. The coefficients are source_'s until it is destroyed.
+  errors_.guard([&] { coefficients_ = jpeg_read_coefficients(&source_); });
+  check_coefficients();
+}
+
+void Transcoder::check_coefficients() const {
+  int blocks = 0;
+  for (int c = 0; c < source_.num_components; ++c) {
+    blocks += source_.comp_info[c].h_samp_factor * source_.comp_info[c].v_samp_factor;
+    if (!source_.progressive_mode || source_.coef_bits == nullptr) continue;
+    for (int k = 0; k < DCTSIZE2; ++k)
+      if (source_.coef_bits[c][k] != 0)
+        throw Error(ErrorCode::unsupported,
+                    fmt::format("JPEG: not to be made baseline: a progressive file without the last scan of "
+                                "coefficient {} of component {}, which libjpeg smooths",
+                                k, c));
+  }
+  if (source_.num_components > 1 && blocks > D_MAX_BLOCKS_IN_MCU)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("JPEG: not to be made baseline: {} blocks per MCU; {} are "
+                            "possible",
+                            blocks, D_MAX_BLOCKS_IN_MCU));
+}
+
+// libjpeg writes JFIF's and Adobe's marker itself. Runs under the guard.
+void Transcoder::copy_markers() {
+  using namespace std::string_view_literals;
+  for (const jpeg_marker_struct* marker = source_.marker_list; marker != nullptr; marker = marker->next) {
+    const std::string_view text(reinterpret_cast<const char*>(marker->data), marker->data_length);
+    if (target_.write_JFIF_header && marker->marker == JPEG_APP0 && text.starts_with("JFIF\0"sv)) continue;
+    if (target_.write_Adobe_marker && marker->marker == JPEG_APP0 + 14 && text.starts_with("Adobe"sv))
+      continue;
+    jpeg_write_marker(&target_, marker->marker, marker->data, marker->data_length);
+  }
+}
+
+std::vector<std::byte> Transcoder::write() {
+  if (!bytes_.attach(target_)) throw Error(ErrorCode::resource, "JPEG: no memory for the baseline file");
+  try {
+    errors_.guard([&] {
+      jpeg_copy_critical_parameters(&source_, &target_);
+      // What decoders conclude the colours from stays as it is: CMYK without Adobe's marker is another thing.
+      target_.write_JFIF_header = source_.saw_JFIF_marker;
+      target_.write_Adobe_marker = source_.saw_Adobe_marker;
+      target_.arith_code = FALSE;
+      target_.optimize_coding = TRUE;
+      target_.restart_interval = 0;
+      jpeg_write_coefficients(&target_, coefficients_);
+      copy_markers();
+      jpeg_finish_compress(&target_);
+    });
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::corrupt) throw;
+    // The file was read without one: it has what only other kinds of JPEG may have.
+    throw Error(ErrorCode::unsupported, fmt::format("JPEG: not to be made baseline: {}", error.what()));
+  }
+  return bytes_.take();
+}
+
+}  // namespace
+
+std::vector<std::byte> transcode_to_baseline(std::span<const std::byte> file,
+                                             const TranscodeOptions& options) {
+  Transcoder transcoder(options);
+  transcoder.read(file);
+  return transcoder.write();
+}
+
+}  // namespace shard::image
