@@ -183,6 +183,7 @@ class Limits(EnvironmentCase):
         need_root()
         self.path.chmod(0o755)
         codes = []
+        user = 40000 + os.getpid() % 20000  # whose threads of another run of this test do not count
         for processes in (
             (8,) if SANITIZED else (8, 1)
         ):  # of this user: some threads of 64, and none; a leak checker needs one itself
@@ -191,8 +192,8 @@ class Limits(EnvironmentCase):
             out.chmod(0o777)
             result = run(
                 [SHARDIFY, str(self.path / "in"), str(out), "--jobs", "64", *SMALL],
-                user=4242,
-                group=4242,
+                user=user,
+                group=user,
                 extra_groups=[],
                 preexec_fn=limit(resource.RLIMIT_NPROC, processes),
             )

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import shardloader as sl
-from test_any_size import CODECS, SIZES, begin, box_of, options_of, picture, size_of
+from any_size import CODECS, SIZES, begin, options_of, picture, size_of
+from test_any_size import box_of
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
 

@@ -68,7 +68,7 @@ std::uint64_t StoredForm::late_group_bytes(const LoaderOptions& options) const n
   constexpr std::uint64_t kLeast = std::uint64_t{8} << 20U;
   constexpr std::uint64_t kMost = std::uint64_t{32} << 20U;
   const std::uint64_t room = options.memory.batch_bytes;  // 0: not decided yet
-  const std::uint64_t usual = room == 0 ? kMost : std::clamp(room / 4, kLeast, kMost);
+  const std::uint64_t usual = room == 0 ? kMost : std::clamp(room / 2, kLeast, kMost);
   constexpr std::uint64_t kAlign = 256;
   const std::uint64_t least = most_bytes_to_device() * (options.mix.enabled() ? 2 : 1);
   return round_up(std::max(least, share_of(std::min(usual, options.memory.pinned_bytes / 8))), kAlign);
