@@ -377,7 +377,7 @@ class Arrays(TestCase):
                 self.assertEqual(sorted(found), sorted(made))
                 for key, values in made.items():
                     np.testing.assert_array_equal(found[key], values, key)
-                self.assertEqual([name for name in info(out)["classes"]], ["ant", "bee"])
+                self.assertEqual(list(info(out)["classes"]), ["ant", "bee"])
                 self.assert_code(shardctl("verify", out), 0)
                 self.assert_code(shardctl("compare", out, self.arrays, "--array-layout", layout), 0)
 

@@ -43,7 +43,8 @@ inline std::vector<std::byte> tensor_bytes(Device& device, const Batch& batch, c
   return bytes;
 }
 
-// Row `row` of a tensor of samples of `spec` is what is expected, [channel][row][column], but for `tolerance`.
+// Row `row` of a tensor of samples of `spec` is what is expected, [channel][row][column], but for
+// `tolerance`.
 inline void expect_values(const SampleSpec& spec, const std::vector<std::byte>& tensor, std::size_t row,
                           const std::vector<double>& expected, double tolerance) {
   const auto begin = tensor.begin() + static_cast<std::ptrdiff_t>(row * spec.size_bytes());

@@ -2,8 +2,8 @@
 // stuffing, anything else behind it a marker, where the data end. After the end come zeros, which are
 // counted. Never reads outside of [first, end).
 //
-// `Bytes` is a source: byte(i) is byte i of the file; word(i) are bytes i to i + 3, the first one highest, where
-// i is what start() or reach() was last told. So a source can fetch ahead.
+// `Bytes` is a source: byte(i) is byte i of the file; word(i) are bytes i to i + 3, the first one highest,
+// where i is what start() or reach() was last told. So a source can fetch ahead.
 #pragma once
 
 #include <cstddef>

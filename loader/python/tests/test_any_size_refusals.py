@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import shardloader as sl
-from any_size import CODECS, Image, options_of, picture
+from any_size import CODECS, options_of, picture
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 // The transform of samples that only version 2 of the profile has, on the calling thread: u16, more than four
-// channels, tensors. The arithmetic is that of float_arithmetic.hpp, with u8 and u16 as values too. Also exact
-// works of floats, whose arithmetic is that of exact/exact_filter.hpp.
+// channels, tensors. The arithmetic is that of float_arithmetic.hpp, with u8 and u16 as values too. Also
+// exact works of floats, whose arithmetic is that of exact/exact_filter.hpp.
 #pragma once
 
 #include <cstddef>

@@ -85,8 +85,8 @@ struct MemoryOptions {
   std::uint64_t readahead_bytes = std::uint64_t{256} << 20U;
   // Samples of any size: the bytes of a batch's images, decoded, that are on the device and in staging memory
   // at a time; further fields have as much by their bytes per pixel. What a batch has beyond them is made
-  // afterwards, in groups, which is slower. 0: what shuffled batches nearly always have, at most 1.5 times the
-  // mean, which other orders (and buckets) get; if samples are staged all the time, at most half of
+  // afterwards, in groups, which is slower. 0: what shuffled batches nearly always have, at most 1.5 times
+  // the mean, which other orders (and buckets) get; if samples are staged all the time, at most half of
   // pinned_bytes. At least the largest sample.
   std::uint64_t batch_bytes = 0;
 

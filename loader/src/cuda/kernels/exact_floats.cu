@@ -1,6 +1,6 @@
 // Boxes of samples of any size -> a view, in float32 with Pillow's weights (FloatWeights of
-// exact_filter.hpp), for samples that are not u8 of up to four channels. Same bits as the host's ExactFloats. Built without
-// contraction of floating-point expressions (see CMakeLists.txt).
+// exact_filter.hpp), for samples that are not u8 of up to four channels. Same bits as the host's ExactFloats.
+// Built without contraction of floating-point expressions (see CMakeLists.txt).
 //
 // A block makes a tile of columns and a band of rows of one view, as in exact.cu: first the columns of the
 // stored rows that some output rows need, into shared memory, then these rows. Where even one output row sees

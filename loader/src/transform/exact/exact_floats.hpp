@@ -1,5 +1,5 @@
-// An exact resize in float32 on the host (exact_filter.hpp), for samples that are not u8 of up to four channels:
-// the rows of a view, one after the other.
+// An exact resize in float32 on the host (exact_filter.hpp), for samples that are not u8 of up to four
+// channels: the rows of a view, one after the other.
 //
 //   rows of the box --(to float32; columns)--> ring of rows --(rows)--> view
 //

@@ -1,5 +1,5 @@
-// ExactFloats, by the transform that uses it: against plain loops in doubles, for every dtype and any number of
-// channels.
+// ExactFloats, by the transform that uses it: against plain loops in doubles, for every dtype and any number
+// of channels.
 #include "transform/exact/exact_floats.hpp"
 
 #include <gtest/gtest.h>
