@@ -97,9 +97,7 @@ def main():
         if time.perf_counter() - start > float(seconds):
             break
     rate = count / (time.perf_counter() - start)
-    print(
-        f"{len(all_buckets)} buckets, {workers} workers: {rate:.0f} samples/s, first batch after {first:.2f} s"
-    )
+    print(f"{len(all_buckets)} buckets, {workers} workers: {rate:.0f}/s, first batch after {first:.2f} s")
     differences = []
     for path in paths[:: max(1, len(paths) // 100)]:
         with Image.open(path) as image:
