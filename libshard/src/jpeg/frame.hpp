@@ -1,4 +1,4 @@
-// A frame of codec jpeg (docs/format.md), and what the head of a shard says of the file in it.
+// A frame of codec jpeg (docs/format.md), and what follows from what the head of a shard says of its file.
 //
 //   | the file's own bytes | zeros | index (index.hpp) | zeros |
 //   0                      bytes   index_offset()      |       frame_bytes()
@@ -17,44 +17,12 @@
 #include "jpeg/header.hpp"
 #include "jpeg/index.hpp"
 #include "jpeg/layout.hpp"
+#include "shard/jpeg_file.hpp"
 
 namespace shard::jpeg {
 
 inline constexpr std::uint32_t kFrameAlignment = 16;
 inline constexpr std::uint32_t kMostPixelsOfSide = 65500;  // libjpeg's JPEG_MAX_DIMENSION
-
-// A row of the tensor `jpeg_files`.
-struct FrameFile {
-  std::uint32_t bytes = 0;
-  // Of component c: h in bits 8c to 8c + 3, v in bits 8c + 4 to 8c + 7; 0: there is no such component. A
-  // component by itself has 1 and 1.
-  std::uint32_t factors = 0;
-  std::uint32_t size = 0;         // width | height << 16, before orientation
-  std::uint32_t orientation = 1;  // EXIF, 1 to 8
-
-  SHARD_EXACT constexpr std::uint32_t width() const noexcept { return size & 0xFFFFU; }
-  SHARD_EXACT constexpr std::uint32_t height() const noexcept { return size >> 16; }
-  SHARD_EXACT constexpr bool transposed() const noexcept { return orientation >= 5; }
-  // Columns and rows of the sample.
-  SHARD_EXACT constexpr std::uint32_t upright_width() const noexcept {
-    return transposed() ? height() : width();
-  }
-  SHARD_EXACT constexpr std::uint32_t upright_height() const noexcept {
-    return transposed() ? width() : height();
-  }
-  SHARD_EXACT constexpr std::uint32_t h(std::uint32_t component) const noexcept {
-    return factors >> (8 * component) & 15U;
-  }
-  SHARD_EXACT constexpr std::uint32_t v(std::uint32_t component) const noexcept {
-    return factors >> (8 * component + 4) & 15U;
-  }
-  SHARD_EXACT constexpr std::uint32_t components() const noexcept {
-    std::uint32_t count = 0;
-    while (count < kMostComponents && h(count) != 0) ++count;
-    return count;
-  }
-  bool operator==(const FrameFile&) const = default;
-};
 
 // Component `component` has h x v blocks per MCU, as in FrameFile::factors.
 SHARD_EXACT constexpr std::uint32_t factors_of(std::uint32_t component, std::uint32_t h,
