@@ -1,7 +1,7 @@
 // JPEGs decoded by kernels, from frames to upright pixels, bit for bit as libshard's reference
 // (jpeg/decode.hpp) and libjpeg-turbo.
 //
-//   launch_jpeg   a block per image           headers                 -> JpegImage, look-ups
+//   launch_jpeg   a block per image           headers                 -> JpegImage, tables of codes
 //                 a thread per piece          files, indices          -> coefficients
 //                 a thread per block          coefficients            -> samples
 //                 a thread per 4 x 2 pixels   samples                 -> pixels of the box
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "jpeg/frame_file.hpp"
+#include "jpeg/huffman.hpp"
 #include "jpeg/region.hpp"
 
 namespace shard::gpu {
@@ -53,7 +54,7 @@ struct JpegLaunch {
   JpegGroups blocks;
   JpegGroups pixels;
   JpegImage* images = nullptr;
-  std::uint16_t* look_ups = nullptr;
+  jpeg::CodeEntry* codes = nullptr;
   std::int16_t* coefficients = nullptr;
   std::uint8_t* samples = nullptr;
   // Of each image, when the kernels have ended: 0, or a jpeg::Fault. Then its pixels are undefined.

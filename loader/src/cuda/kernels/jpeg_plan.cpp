@@ -18,7 +18,7 @@ std::uint32_t groups_of(std::uint64_t work, std::uint32_t per_group) {
   return static_cast<std::uint32_t>((work + per_group - 1) / per_group);
 }
 
-// At most this many look-ups does an image need: a table of each kind per component.
+// At most this many tables does an image need: one of each kind per component.
 std::uint32_t most_tables(std::uint32_t components) { return 2 * components; }
 
 std::uint64_t lines_of(const jpeg::Layout& layout, const jpeg::McuWindow& window) {
@@ -26,7 +26,7 @@ std::uint64_t lines_of(const jpeg::Layout& layout, const jpeg::McuWindow& window
 }
 
 constexpr std::uint64_t kBytesOfLine = jpeg::kBlockValues * (sizeof(std::int16_t) + 1);
-constexpr std::uint64_t kBytesOfTable = jpeg::kLookUpEntries * sizeof(std::uint16_t);
+constexpr std::uint64_t kBytesOfTable = jpeg::kLookUpEntries * sizeof(jpeg::CodeEntry);
 
 }  // namespace
 
@@ -84,13 +84,13 @@ JpegLaunch JpegPlan::write(std::byte* host, const std::byte* device, std::byte* 
   launch.pieces = {first, groups_[row - 1]};
   launch.blocks = {first + row, groups_[2 * row - 1]};
   launch.pixels = {first + 2 * row, groups_[3 * row - 1]};
-  // In this order each part is aligned: lines of 128 and 64 bytes, look-ups of 3,328.
+  // In this order each part is aligned: lines of 128 and 64 bytes, tables of 6,656.
   std::byte* at = workspace;
   const auto place = [&at](std::size_t bytes) { return std::exchange(at, at + bytes); };
   launch.coefficients =
       reinterpret_cast<std::int16_t*>(place(lines_ * jpeg::kBlockValues * sizeof(std::int16_t)));
   launch.samples = reinterpret_cast<std::uint8_t*>(place(lines_ * jpeg::kBlockValues));
-  launch.look_ups = reinterpret_cast<std::uint16_t*>(place(tables_ * kBytesOfTable));
+  launch.codes = reinterpret_cast<jpeg::CodeEntry*>(place(tables_ * kBytesOfTable));
   launch.images = reinterpret_cast<JpegImage*>(place(tasks_.size() * sizeof(JpegImage)));
   launch.faults = reinterpret_cast<std::uint32_t*>(place(tasks_.size() * sizeof(std::uint32_t)));
   return launch;

@@ -110,10 +110,10 @@ __global__ void __launch_bounds__(kThreads) read_headers(JpegLaunch launch) {
   }
   if (!usable) return;
   __syncthreads();
-  std::uint16_t* const target = launch.look_ups + std::size_t{task.tables} * jpeg::kLookUpEntries;
+  jpeg::CodeEntry* const target = launch.codes + std::size_t{task.tables} * jpeg::kLookUpEntries;
   if (warp < look_ups.count)
     for (std::uint32_t i = threadIdx.x % kLanesOfWarp; i < begins[warp + 1] - begins[warp]; i += kLanesOfWarp)
-      target[begins[warp] + i] = entries[warp][i];
+      target[begins[warp] + i] = jpeg::code_entry(entries[warp][i]);
   const std::uint32_t component = threadIdx.x / jpeg::kBlockValues;
   const std::uint32_t k = threadIdx.x % jpeg::kBlockValues;
   if (component < scan.file.components())
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(kThreads) read_headers(JpegLaunch launch) {
   image.plan = jpeg::plan_scan(layout, task.window, dc, ac);
   image.window = task.window;
   image.data_offset = scan.data_offset;
-  image.look_up_entries = begins[look_ups.count];
+  image.code_entries = begins[look_ups.count];
   image.layout = layout;
 }
 

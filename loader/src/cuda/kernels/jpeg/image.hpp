@@ -38,7 +38,7 @@ struct JpegImage {
   jpeg::McuWindow window;
   std::uint32_t usable = 0;
   std::uint32_t data_offset = 0;
-  std::uint32_t look_up_entries = 0;
+  std::uint32_t code_entries = 0;
   // For samples and pixels.
   std::uint16_t quantization[jpeg::kMostComponents][jpeg::kBlockValues] = {};  // of components, zigzag
   jpeg::Layout layout;
