@@ -64,7 +64,7 @@ class BitReader {
  public:
   // Positions are in bits of the file's bytes from `first`, stuffing included.
   SHARD_EXACT BitReader(const Bytes& bytes, std::uint32_t first, std::uint32_t end, std::uint32_t position)
-      : bytes_(bytes), first_(first), end_(end) {
+      : bytes_(bytes), first_(first), end_(end), near_end_(end < 7 ? 0 : end - 7) {
     go_to(position);
   }
 
@@ -125,15 +125,14 @@ class BitReader {
     }
   }
   SHARD_EXACT std::uint32_t next_word() {
-    if (end_ - at_ >= 4) {
-      const std::uint32_t word = bytes_.read(at_);
-      const std::uint32_t ff = ff_bits(word);
-      if (ff == 0) {
-        at_ += 4;
-        return word;
-      }
-      if (end_ - at_ >= 8) return without_stuffing(word, ff);
-    }
+    if (at_ >= near_end_) return last_word();
+    const std::uint32_t word = bytes_.read(at_);
+    const std::uint32_t ff = ff_bits(word);
+    if (ff != 0) return without_stuffing(word, ff);
+    at_ += 4;
+    return word;
+  }
+  SHARD_EXACT std::uint32_t last_word() {
     std::uint32_t word = 0;
     SHARD_ROLLED
     for (int i = 0; i < 4; ++i) word = word << 8 | next_byte();
@@ -188,6 +187,7 @@ class BitReader {
   Bytes bytes_;
   std::uint32_t first_;
   std::uint32_t end_;
+  std::uint32_t near_end_;  // from here on, a word and its stuffing may lead beyond the end
   std::uint32_t at_ = 0;    // the next byte to load
   std::uint32_t high_ = 0;  // the window: bits that were loaded, the next one highest
   std::uint32_t low_ = 0;

@@ -55,9 +55,7 @@ JpegPlan::JpegPlan(std::span<const JpegSource> sources) {
     groups_[i + 1] =
         groups_[i] + groups_of(std::uint64_t{task.window.rows.size()} * pieces.size(), kJpegPieces);
     groups_[row + i + 1] = groups_[row + i] + groups_of(lines, kJpegBlocks);
-    groups_[2 * row + i + 1] =
-        groups_[2 * row + i] +
-        groups_of(std::uint64_t{jpeg_strips(task.box)} * jpeg_pairs(task.box), kJpegStrips);
+    groups_[2 * row + i + 1] = groups_[2 * row + i] + groups_of(jpeg_warps(task.box), kJpegStrips);
   }
 }
 

@@ -68,6 +68,17 @@ __device__ bool make_look_up(const DeviceBytes& bytes, std::uint32_t at, bool dc
   return __all_sync(kAllLanes, good);
 }
 
+__device__ JpegPlane plane_of(const jpeg::Layout& layout, const JpegImage& image, std::uint32_t component) {
+  const jpeg::Plane& plane = layout.planes[component];
+  return {std::uint64_t{image.plan.first_line[component]} * jpeg::kBlockValues,
+          image.window.columns.begin * plane.h * jpeg::kBlockSide,
+          image.window.rows.begin * plane.v * jpeg::kBlockSide,
+          image.window.columns.size() * plane.h * jpeg::kBlockSide,
+          plane.width - 1,
+          plane.height - 1,
+          jpeg::upsampling_of(layout, component)};
+}
+
 __global__ void __launch_bounds__(kThreads) read_headers(JpegLaunch launch) {
   __shared__ std::uint16_t entries[kMostLookUps][jpeg::kLookUpEntries];
   alignas(8) __shared__ std::uint8_t scan_bytes[sizeof(jpeg::HeaderScan)];
@@ -131,6 +142,7 @@ __global__ void __launch_bounds__(kThreads) read_headers(JpegLaunch launch) {
   image.window = task.window;
   image.data_offset = scan.data_offset;
   image.code_entries = begins[look_ups.count];
+  for (std::uint32_t c = 0; c < layout.components; ++c) image.planes[c] = plane_of(layout, image, c);
   image.layout = layout;
 }
 

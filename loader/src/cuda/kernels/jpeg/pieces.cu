@@ -29,9 +29,12 @@ class RingBytes {
  public:
   static constexpr std::uint32_t kChunkBytes = 16;
   static constexpr std::uint32_t kChunks = 4;
+  static constexpr std::uint32_t kRingBytes = kChunks * kChunkBytes;
+  // From one lane's ring to the next: so that they begin in different banks.
+  static constexpr std::uint32_t kStride = kRingBytes + kChunkBytes;
 
-  // `ring`: chunk k of this lane is ring[k * kJpegPieces], so that lanes use different banks.
-  __device__ RingBytes(const std::byte* file, std::uint32_t size, uint4* ring)
+  // `ring`: this lane's, 16-byte aligned.
+  __device__ RingBytes(const std::byte* file, std::uint32_t size, std::byte* ring)
       : file_(reinterpret_cast<const uint4*>(file)),
         ring_(ring),
         end_((size + kChunkBytes - 1) / kChunkBytes) {}
@@ -39,21 +42,25 @@ class RingBytes {
     return reinterpret_cast<const std::uint8_t*>(file_)[i];
   }
   __device__ std::uint32_t word(std::uint32_t at) const {
-    return turned(ring_word(at / 4), ring_word(at / 4 + 1), at);
+    return turned(ring_word(at), ring_word(at + 4), at);
   }
-  __device__ void seek(std::uint32_t at) { low_ = ring_word(at / 4); }
+  __device__ void seek(std::uint32_t at) { low_ = ring_word(at); }
   __device__ std::uint32_t read(std::uint32_t at) {
     const std::uint32_t low = low_;
-    low_ = ring_word(at / 4 + 1);
+    low_ = ring_word(at + 4);
     return turned(low, low_, at);
   }
   __device__ void start(std::uint32_t at) {
     // Copies that are still on their way would come over the new ones.
     __pipeline_wait_prior(0);
     next_ = at / kChunkBytes;
-    reach(at);
+#pragma unroll 1
+    for (std::uint32_t i = 0; i < kChunks; ++i) fetch();
+    __pipeline_wait_prior(1);
   }
   __device__ void reach(std::uint32_t at) {
+    // At most 32 bytes further.
+#pragma unroll 1
     while (at / kChunkBytes + kChunks != next_) fetch();
     __pipeline_wait_prior(1);
   }
@@ -63,20 +70,21 @@ class RingBytes {
  private:
   // The bytes from `at` on, the first one highest.
   __device__ static std::uint32_t turned(std::uint32_t low, std::uint32_t high, std::uint32_t at) {
-    return __byte_perm(__funnelshift_r(low, high, 8 * (at % 4)), 0, 0x0123);
+    return __byte_perm(__funnelshift_r(low, high, 8 * at), 0, 0x0123);
   }
-  __device__ std::uint32_t ring_word(std::uint32_t i) const {
-    return reinterpret_cast<const std::uint32_t*>(ring_ + i / 4 % kChunks * kJpegPieces)[i % 4];
+  // The aligned word with byte `at`.
+  __device__ std::uint32_t ring_word(std::uint32_t at) const {
+    return *reinterpret_cast<const std::uint32_t*>(ring_ + (at & (kRingBytes - 4)));
   }
   __device__ void fetch() {
     if (next_ < end_)
-      __pipeline_memcpy_async(ring_ + next_ % kChunks * kJpegPieces, file_ + next_, kChunkBytes);
+      __pipeline_memcpy_async(ring_ + next_ * kChunkBytes % kRingBytes, file_ + next_, kChunkBytes);
     __pipeline_commit();
     ++next_;
   }
 
   const uint4* file_;
-  uint4* ring_;
+  std::byte* ring_;
   std::uint32_t end_;       // chunks
   std::uint32_t next_ = 0;  // to be fetched
   std::uint32_t low_ = 0;   // the aligned word where the next read begins
@@ -114,7 +122,7 @@ constexpr std::uint32_t kBlocksAtOnce = 5;
 
 // The memory that the warps of a block share.
 struct Shared {
-  uint4 ring[RingBytes::kChunks * kJpegPieces];
+  alignas(16) std::byte rings[RingBytes::kStride * kJpegPieces];
   uint4 stages[kJpegPieces * kUnitsOfStage];
   std::uint32_t lengths[kJpegPieces];
   std::uint32_t lines[kJpegPieces];  // complete ones of a warp
@@ -218,7 +226,7 @@ __global__ void __launch_bounds__(kJpegPieces, kBlocksAtOnce) decode_pieces(Jpeg
   const std::uint32_t taken = first + sorted_piece(shared, length);
   const bool active = taken < count;
   const std::uint32_t piece = piece_of(active ? taken : 0);
-  const RingBytes bytes(task.frame, task.file.bytes, shared.ring + threadIdx.x);
+  const RingBytes bytes(task.frame, task.file.bytes, shared.rings + threadIdx.x * RingBytes::kStride);
   uint4* const coefficients = reinterpret_cast<uint4*>(launch.coefficients) + task.first_line * kUnitsOfLine;
   const jpeg::Scan<RingBytes> scan{bytes, image.data_offset, task.file.bytes, kShares ? shared.codes : codes};
   const jpeg::Fault fault = decode(shared, plan, scan, entries, piece, active, coefficients);

@@ -21,27 +21,17 @@ struct Quads {
   std::int32_t row[kJpegRows][kJpegQuad];
 };
 
-// The part of a component's plane that is there.
 struct PlaneView {
+  const JpegPlane& plane;
   const std::uint8_t* data;
-  std::uint32_t left;
-  std::uint32_t top;
-  std::uint32_t stride;
-  std::uint32_t last_column;  // of the whole plane
-  std::uint32_t last_row;
 
-  __device__ PlaneView(const JpegImage& image, const std::uint8_t* samples, std::uint32_t component) {
-    const jpeg::Plane& plane = image.layout.planes[component];
-    data = samples + std::size_t{image.plan.first_line[component]} * jpeg::kBlockValues;
-    left = image.window.columns.begin * plane.h * jpeg::kBlockSide;
-    top = image.window.rows.begin * plane.v * jpeg::kBlockSide;
-    stride = image.window.columns.size() * plane.h * jpeg::kBlockSide;
-    last_column = plane.width - 1;
-    last_row = plane.height - 1;
-  }
+  __device__ PlaneView(const JpegPlane& of, const std::uint8_t* samples)
+      : plane(of), data(samples + of.begin) {}
   __device__ const std::uint8_t* at(std::uint32_t x, std::uint32_t y) const {
-    return data + std::size_t{y - top} * stride + (x - left);
+    return data + std::size_t{y - plane.top} * plane.stride + (x - plane.left);
   }
+  __device__ std::uint32_t last_column() const { return plane.last_column; }
+  __device__ std::uint32_t last_row() const { return plane.last_row; }
 };
 
 __device__ inline std::uint32_t load_word(const std::uint8_t* at) {
@@ -62,8 +52,8 @@ __device__ inline void four_samples(const PlaneView& plane, std::uint32_t middle
   const std::int32_t behind = at[2];
   out[1] = static_cast<std::int32_t>(pair & 0xFFU);
   out[0] = middle == 0 ? out[1] : before;
-  out[2] = middle < plane.last_column ? static_cast<std::int32_t>(pair >> 8) : out[1];
-  out[3] = middle + 1 < plane.last_column ? behind : out[2];
+  out[2] = middle < plane.last_column() ? static_cast<std::int32_t>(pair >> 8) : out[1];
+  out[3] = middle + 1 < plane.last_column() ? behind : out[2];
 }
 
 __device__ inline void both_quads(const PlaneView& plane, const QuadPlace& place, Quads& out) {
@@ -71,7 +61,7 @@ __device__ inline void both_quads(const PlaneView& plane, const QuadPlace& place
   const std::uint32_t pair = (place.y[0] + 1) / 2;
   std::int32_t near[2][4];
   four_samples(plane, place.x / 2, pair == 0 ? 0 : pair - 1, near[0]);
-  four_samples(plane, place.x / 2, min(pair, plane.last_row), near[1]);
+  four_samples(plane, place.x / 2, min(pair, plane.last_row()), near[1]);
 #pragma unroll
   for (std::uint32_t row = 0; row < kJpegRows; ++row) {
     const bool upper = place.y[row] % 2 == 1;  // an odd row is nearer to the upper one
@@ -101,7 +91,7 @@ __device__ inline void across_quads(const PlaneView& plane, const QuadPlace& pla
 __device__ inline void down_quads(const PlaneView& plane, const QuadPlace& place, Quads& out) {
   const std::uint32_t pair = (place.y[0] + 1) / 2;
   const std::uint32_t words[2] = {load_word(plane.at(place.x, pair == 0 ? 0 : pair - 1)),
-                                  load_word(plane.at(place.x, min(pair, plane.last_row)))};
+                                  load_word(plane.at(place.x, min(pair, plane.last_row())))};
 #pragma unroll
   for (std::uint32_t row = 0; row < kJpegRows; ++row) {
     const bool upper = place.y[row] % 2 == 1;
@@ -143,13 +133,13 @@ __device__ inline std::uint32_t word_of(std::int32_t a, std::int32_t b, std::int
 
 // Y, Cb, Cr with chroma upsampled one way -> R, G, B of four pixels as three words, of each row.
 template <jpeg::Upsampling kWay>
-__device__ void rgb_quads(const JpegImage& image, const std::uint8_t* samples, const QuadPlace& place,
+__device__ void rgb_quads(const JpegPlane* planes, const std::uint8_t* samples, const QuadPlace& place,
                           std::uint32_t (&words)[kJpegRows][3]) {
-  const PlaneView luma(image, samples, 0);
+  const PlaneView luma(planes[0], samples);
   Quads blue;
   Quads red;
-  upsample_quads<kWay>(PlaneView(image, samples, 1), place, blue);
-  upsample_quads<kWay>(PlaneView(image, samples, 2), place, red);
+  upsample_quads<kWay>(PlaneView(planes[1], samples), place, blue);
+  upsample_quads<kWay>(PlaneView(planes[2], samples), place, red);
 #pragma unroll
   for (std::uint32_t row = 0; row < kJpegRows; ++row) {
     const std::uint32_t word = load_word(luma.at(place.x, place.y[row]));

@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kJpegBlocks) make_samples(JpegLaunch launch) {
     reinterpret_cast<uint4*>(factors)[i] = reinterpret_cast<const uint4*>(quantization[component])[i];
   alignas(8) std::uint8_t samples[jpeg::kBlockValues];
   jpeg::inverse_dct(coefficients, factors, samples, jpeg::kBlockSide);
-  const std::uint32_t columns = image.window.columns.size() * image.layout.planes[component].h;
+  const std::uint32_t columns = image.planes[component].stride / jpeg::kBlockSide;
   const std::uint32_t block = line - image.plan.first_line[component];
   std::uint8_t* const plane =
       launch.samples + (first_line + image.plan.first_line[component]) * jpeg::kBlockValues;
