@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <vector>
 
 #include "jpeg/cmyk.hpp"
@@ -35,11 +36,13 @@ struct Decoder::Impl {
   void start(std::span<const std::byte> file, const PixelsOut& out);
   void read(const PixelsOut& out);
   void read_cmyk(const PixelsOut& out);
+  bool skips_exactly() const;
+  void read_part(const PixelsOut& out, const PixelsPart& part);
 
   Errors errors;
   jpeg_decompress_struct info{};
   bool extra_bytes = false;
-  std::vector<std::uint8_t> row;  // of CMYK
+  std::vector<std::uint8_t> row;  // of CMYK, or more than a part of it
 };
 
 void Decoder::Impl::start(std::span<const std::byte> file, const PixelsOut& out) {
@@ -83,8 +86,56 @@ void Decoder::Impl::read_cmyk(const PixelsOut& out) {
   }
 }
 
+// Whether rows and columns can be left out without changing others: not with all samplings (libjpeg-turbo
+// 2.1.5).
+bool Decoder::Impl::skips_exactly() const {
+  const int h = info.max_h_samp_factor;
+  const int v = info.max_v_samp_factor;
+  return (h <= 2 && v <= 2) || (h == 4 && v == 1);
+}
+
+void Decoder::Impl::read_part(const PixelsOut& out, const PixelsPart& part) {
+  JDIMENSION left = 0;
+  if (skips_exactly()) {
+    // Upsampling looks one sample of colour to the side, and treats the first and the last of a row apart.
+    const auto margin = static_cast<JDIMENSION>(2 * info.max_h_samp_factor);
+    left = part.left - std::min(part.left, margin);
+    JDIMENSION width = std::min(out.width - left, part.left - left + part.width + margin);
+    if (width < out.width) jpeg_crop_scanline(&info, &left, &width);
+    if (part.top > 0) jpeg_skip_scanlines(&info, part.top);
+  }
+  JSAMPROW one = row.data();
+  while (info.output_scanline < part.top) jpeg_read_scanlines(&info, &one, 1);
+  const std::size_t stride = std::size_t{out.width} * out.channels;
+  const bool cmyk = info.num_components == 4;
+  const std::size_t skipped = (part.left - left) * (cmyk ? 4 : std::size_t{out.channels});
+  std::uint8_t* to = out.data + part.top * stride + std::size_t{part.left} * out.channels;
+  for (std::uint32_t y = 0; y < part.height; ++y, to += stride) {
+    JSAMPROW rows = info.output_width == part.width && !cmyk ? to : one;
+    jpeg_read_scanlines(&info, &rows, 1);
+    if (cmyk)
+      jpeg::inverted_cmyk_to_rgb(one + skipped, to, part.width);
+    else if (rows == one)
+      std::memcpy(to, one + skipped, std::size_t{part.width} * out.channels);
+  }
+}
+
 Decoder::Decoder() : impl_(std::make_unique<Impl>()) {}
 Decoder::~Decoder() = default;
+
+void Decoder::decode_part(std::span<const std::byte> file, const PixelsOut& out, const PixelsPart& part) {
+  Impl& self = *impl_;
+  self.errors.reset(Impl::passes, &self);
+  try {
+    self.start(file, out);
+    self.row.resize(std::size_t{out.width} * 4);
+    self.errors.guard([&] { self.read_part(out, part); });
+  } catch (...) {
+    jpeg_abort_decompress(&self.info);
+    throw;
+  }
+  jpeg_abort_decompress(&self.info);
+}
 
 bool Decoder::decode(std::span<const std::byte> file, const PixelsOut& out) {
   Impl& self = *impl_;

@@ -1,5 +1,6 @@
-// Whole JPEG files to pixels by libjpeg-turbo's default decoder: ISLOW, fancy upsampling, not merged; gray
-// and RGB as libjpeg delivers them, four components as CMYK turned to RGB (jpeg/cmyk.hpp). For files whose
+// JPEG files, or parts of them, to pixels by libjpeg-turbo's default decoder: ISLOW, fancy upsampling, not
+// merged; gray and RGB as libjpeg delivers them, four components as CMYK turned to RGB (jpeg/cmyk.hpp). For
+// files whose
 // header was parsed (jpeg/header.hpp), so that each has the tables that it needs.
 #pragma once
 
@@ -18,6 +19,14 @@ struct PixelsOut {
   std::uint32_t channels = 3;  // 3; or 1 of a file of one component
 };
 
+// Columns [left, left + width) and rows [top, top + height) of an image. Not empty.
+struct PixelsPart {
+  std::uint32_t left = 0;
+  std::uint32_t top = 0;
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+};
+
 // Not thread-safe: one per thread, for one file after the other.
 class Decoder {
  public:
@@ -30,6 +39,9 @@ class Decoder {
   // an encoder's, or a sign of damage. Errors: corrupt (also another size than that of `out`, and whatever
   // else libjpeg warns of), unsupported, resource.
   bool decode(std::span<const std::byte> file, const PixelsOut& out);
+  // Fills the part of `out`, which is inside it, and leaves the rest. The data are read as far as that needs,
+  // so damage behind it is not found. Errors: those of decode().
+  void decode_part(std::span<const std::byte> file, const PixelsOut& out, const PixelsPart& part);
 
  private:
   struct Impl;

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string>
+#include <vector>
 
 #include "format/codec/codecs.hpp"
 #include "format/codec/scratch_bytes.hpp"
 #include "jpeg/frame.hpp"
 #include "jpeg/orient.hpp"
+#include "jpeg/region.hpp"
 #include "libjpeg/decode.hpp"
 #include "libjpeg/encode.hpp"
 #include "shard/error.hpp"
@@ -91,10 +94,33 @@ class JpegCoder final : public Coder {
     if (extra_bytes) check_whole(of, frame);
   }
 
+  void decode_part(const FrameSpec& of, std::span<const std::byte> frame, std::span<std::byte> sample,
+                   const SampleBox& box) const override {
+    if (box.width == of.sample.width && box.height == of.sample.height) return decode(of, frame, sample);
+    check_file(of);
+    const jpeg::FrameParts parts = checked_parts(of, frame);
+    const jpeg::PixelBox part = jpeg::stored_box(of.file, {box.left, box.top, box.width, box.height});
+    auto* const out = reinterpret_cast<std::uint8_t*>(sample.data());
+    if (of.file.orientation == 1) return decode_box(out, of, parts.file, part);
+    const std::size_t pixel = of.sample.channels;
+    const std::size_t stride = of.file.width() * pixel;
+    ScratchBytes stored(sample.size());
+    decode_box(stored.values().data(), of, parts.file, part);
+    thread_local std::vector<std::uint8_t> turned;
+    turned.resize(std::size_t{box.width} * box.height * pixel);
+    jpeg::turn_upright({stored.values().data() + part.top * stride + part.left * pixel, part.width,
+                        part.height, of.sample.channels, stride},
+                       of.file.orientation, turned.data());
+    for (std::size_t y = 0; y < box.height; ++y)
+      std::memcpy(out + ((box.top + y) * of.sample.width + box.left) * pixel,
+                  turned.data() + y * box.width * pixel, box.width * pixel);
+  }
+
   std::uint64_t least_frame_bytes(const FrameSpec& of) const noexcept override {
     return jpeg::frame_bytes(of.file);
   }
   std::uint64_t most_frame_bytes(const FrameSpec& of) const noexcept override {
+    if (of.file == jpeg::FrameFile{}) return Coder::most_frame_bytes(of);
     return std::min(jpeg::frame_bytes(of.file), Coder::most_frame_bytes(of));
   }
 
@@ -121,10 +147,20 @@ class JpegCoder final : public Coder {
   }
 
  private:
-  static bool decode_to(std::uint8_t* out, const FrameSpec& of, std::span<const std::byte> file) {
+  static libjpeg::Decoder& decoder() {
     thread_local libjpeg::Decoder decoder;
+    return decoder;
+  }
+  static void decode_box(std::uint8_t* out, const FrameSpec& of, std::span<const std::byte> file,
+                         const jpeg::PixelBox& part) {
+    in_frame([&] {
+      decoder().decode_part(file, {out, of.file.width(), of.file.height(), of.sample.channels},
+                            {part.left, part.top, part.width, part.height});
+    });
+  }
+  static bool decode_to(std::uint8_t* out, const FrameSpec& of, std::span<const std::byte> file) {
     return in_frame([&] {
-      return decoder.decode(file, {out, of.file.width(), of.file.height(), of.sample.channels});
+      return decoder().decode(file, {out, of.file.width(), of.file.height(), of.sample.channels});
     });
   }
 
