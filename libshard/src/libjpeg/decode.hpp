@@ -1,7 +1,6 @@
 // JPEG files, or parts of them, to pixels by libjpeg-turbo's default decoder: ISLOW, fancy upsampling, not
 // merged; gray and RGB as libjpeg delivers them, four components as CMYK turned to RGB (jpeg/cmyk.hpp). For
-// files whose
-// header was parsed (jpeg/header.hpp), so that each has the tables that it needs.
+// files whose header was parsed (jpeg/header.hpp), so that each has the tables that it needs.
 #pragma once
 
 #include <cstddef>
