@@ -118,7 +118,8 @@ def convert(
     pages: each page of a TIFF file is a sample, with the key FILE#PAGE.
 
     What is stored:
-    codec: "none", "zstd", "zstd:LEVEL" or "packed".
+    codec: "none", "zstd", "zstd:LEVEL", "packed", or "jpeg" or "jpeg:QUALITY" (1 to 100, default 95), which
+        is lossy, for dtype="uint8" and layout="nhwc".
     shard_size_bytes or samples_per_shard: the size of a shard.
 
     Which images, and their labels:
