@@ -1,8 +1,7 @@
 #include <fmt/format.h>
 
-#include <cstdlib>
-
 #include "image/codecs/jpeg_errors.hpp"
+#include "image/codecs/jpeg_output.hpp"
 #include "shard/error.hpp"
 #include "shard/image/decode.hpp"
 
@@ -17,15 +16,11 @@ class Compressor {
   }
   Compressor(const Compressor&) = delete;
   Compressor& operator=(const Compressor&) = delete;
-  ~Compressor() {
-    jpeg_destroy_compress(&info);
-    std::free(bytes);  // allocated by jpeg_mem_dest
-  }
+  ~Compressor() { jpeg_destroy_compress(&info); }
 
   JpegErrors errors;
+  JpegOutput file;
   jpeg_compress_struct info{};
-  unsigned char* bytes = nullptr;
-  unsigned long size_bytes = 0;
 };
 
 struct Sampling {
@@ -59,9 +54,9 @@ std::vector<std::byte> encode_jpeg(const RgbView& image, int quality, int subsam
                 fmt::format("{} x {} pixels do not fit into a JPEG: 1 to {} per side", image.width,
                             image.height, JPEG_MAX_DIMENSION));
   Compressor out;
+  if (!out.file.attach(out.info)) throw Error(ErrorCode::resource, "JPEG: no memory for the encoded file");
   out.errors.guard([&] {
     jpeg_compress_struct& info = out.info;
-    jpeg_mem_dest(&info, &out.bytes, &out.size_bytes);
     info.image_width = image.width;
     info.image_height = image.height;
     info.input_components = 3;
@@ -79,8 +74,7 @@ std::vector<std::byte> encode_jpeg(const RgbView& image, int quality, int subsam
     }
     jpeg_finish_compress(&info);
   });
-  const auto* first = reinterpret_cast<const std::byte*>(out.bytes);
-  return {first, first + out.size_bytes};
+  return out.file.take();
 }
 
 }  // namespace shard::image
