@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "image/codecs/jpeg_errors.hpp"
-#include "image/codecs/jpeg_output.hpp"
+#include "image/codecs/transcode/jpeg_output.hpp"
 #include "shard/error.hpp"
 #include "shard/image/decode.hpp"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "image/codecs/jpeg_errors.hpp"
-#include "image/codecs/jpeg_output.hpp"
+#include "image/codecs/transcode/jpeg_output.hpp"
 #include "image/pixels/limits.hpp"
 #include "shard/error.hpp"
 
