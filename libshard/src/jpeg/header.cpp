@@ -8,13 +8,12 @@
 #include <string_view>
 
 #include "base/bytes.hpp"
+#include "jpeg/frame.hpp"
 #include "jpeg/marker.hpp"
 #include "shard/error.hpp"
 
 namespace shard::jpeg {
 namespace {
-
-constexpr std::uint32_t kMostPixelsOfSide = 65500;  // libjpeg's JPEG_MAX_DIMENSION
 
 [[noreturn]] void corrupt(const std::string& what) { throw Error(ErrorCode::corrupt, "JPEG: " + what); }
 
@@ -48,6 +47,7 @@ class HeaderReader {
   void read_huffman(Segment segment);
   void read_scan(Segment segment);
   void check_tables() const;
+  void check_factors() const;
   void lay_out();
   Colour colour() const;
 
@@ -139,7 +139,6 @@ void HeaderReader::read_frame(Segment segment) {
     for (const std::uint32_t factor : {component.h, component.v}) {
       if (factor == 0 || factor > 4)
         corrupt(fmt::format("a sampling factor of {}; 1 to 4 are valid", factor));
-      if (factor == 3) unsupported("a sampling factor of 3");
     }
     if (component.quantization >= kMostTables)
       corrupt(fmt::format("quantisation table {}; 0 to 3 are valid", component.quantization));
@@ -251,40 +250,40 @@ Colour HeaderReader::colour() const {
   return letters ? Colour::rgb : Colour::ycc;
 }
 
-void HeaderReader::lay_out() {
-  Layout& layout = header_.layout;
-  layout.colour = colour();
-  if (layout.components == 1) components_[0].h = components_[0].v = 1;
+void HeaderReader::check_factors() const {
+  const std::span<const Component> components(components_.data(), header_.layout.components);
   std::uint32_t h_max = 1;
   std::uint32_t v_max = 1;
-  for (std::uint32_t i = 0; i < layout.components; ++i) {
-    h_max = std::max(h_max, components_[i].h);
-    v_max = std::max(v_max, components_[i].v);
-  }
-  layout.h_max = static_cast<std::uint8_t>(h_max);
-  layout.v_max = static_cast<std::uint8_t>(v_max);
-  const auto up = [](std::uint32_t value, std::uint32_t by) { return (value + by - 1) / by; };
-  layout.mcu_columns = up(layout.width, kBlockSide * h_max);
-  layout.mcu_rows = up(layout.height, kBlockSide * v_max);
   std::uint32_t blocks = 0;
-  for (std::uint32_t i = 0; i < layout.components; ++i) {
-    const Component& component = components_[i];
-    Plane& plane = layout.planes[i];
-    plane.width = up(layout.width * component.h, h_max);
-    plane.height = up(layout.height * component.v, v_max);
-    plane.h = static_cast<std::uint8_t>(component.h);
-    plane.v = static_cast<std::uint8_t>(component.v);
-    plane.columns = layout.mcu_columns * component.h;
-    plane.rows = layout.mcu_rows * component.v;
-    plane.quantization = static_cast<std::uint8_t>(component.quantization);
-    if (blocks + component.h * component.v > kMostBlocksOfMcu)
-      corrupt(fmt::format("more than {} blocks in an MCU", kMostBlocksOfMcu));
-    for (std::uint32_t y = 0; y < component.v; ++y)
-      for (std::uint32_t x = 0; x < component.h; ++x)
-        layout.blocks[blocks++] = {static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(x),
-                                   static_cast<std::uint8_t>(y)};
+  for (const Component& component : components) {
+    h_max = std::max(h_max, component.h);
+    v_max = std::max(v_max, component.v);
+    blocks += component.h * component.v;
   }
-  layout.blocks_of_mcu = static_cast<std::uint8_t>(blocks);
+  if (blocks > kMostBlocksOfMcu) corrupt(fmt::format("more than {} blocks in an MCU", kMostBlocksOfMcu));
+  for (const Component& component : components)
+    if (h_max % component.h != 0 || v_max % component.v != 0)
+      unsupported(
+          fmt::format("sampling factors {} x {} beside {} x {}", component.h, component.v, h_max, v_max));
+}
+
+void HeaderReader::lay_out() {
+  Layout& layout = header_.layout;
+  if (layout.components == 1) components_[0].h = components_[0].v = 1;
+  check_factors();
+  FrameFile file;
+  file.size = layout.width | layout.height << 16;
+  for (std::uint32_t c = 0; c < layout.components; ++c)
+    file.factors |= factors_of(c, components_[c].h, components_[c].v);
+  Layout laid_out = geometry_of(file);
+  laid_out.restart_interval = layout.restart_interval;
+  laid_out.colour = colour();
+  for (std::uint32_t c = 0; c < layout.components; ++c) {
+    laid_out.planes[c].quantization = static_cast<std::uint8_t>(components_[c].quantization);
+    laid_out.planes[c].dc = layout.planes[c].dc;
+    laid_out.planes[c].ac = layout.planes[c].ac;
+  }
+  layout = laid_out;
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // The header of a JPEG file, up to the entropy-coded data of its scan, as the kernels decode it:
 //
 //   8 bits, sequential (SOF0, SOF1), Huffman codes, one scan of all components in their order
-//   1, 3 or 4 components; factors of 1, 2 and 4, each dividing the largest; at most 10 blocks per MCU
+//   1, 3 or 4 components; factors of 1 to 4, each dividing the largest; at most 10 blocks per MCU
 //
 // A header that libjpeg-turbo would read in another way, or with a warning, is refused.
 //
