@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "image/codecs/jpeg_errors.hpp"
-#include "image/codecs/transcode/jpeg_output.hpp"
 #include "image/pixels/limits.hpp"
+#include "libjpeg/output.hpp"
 #include "shard/error.hpp"
 
 namespace shard::image {
@@ -49,7 +49,7 @@ class Transcoder {
   jpeg_decompress_struct source_{};
   jpeg_compress_struct target_{};
   jvirt_barray_ptr* coefficients_ = nullptr;
-  JpegOutput bytes_;
+  libjpeg::Output bytes_;
 };
 
 void Transcoder::on_progress(j_common_ptr common) {

@@ -12,28 +12,28 @@
 #include <cstdlib>
 #include <vector>
 
-namespace shard::image {
+namespace shard::libjpeg {
 
 // One file. It lives longer than the jpeg_compress_struct that it is attached to, and at the same address.
-class JpegOutput {
+class Output {
  public:
-  JpegOutput() {
+  Output() {
     manager_.init_destination = [](j_compress_ptr info) { of(info).lend(); };
     manager_.empty_output_buffer = [](j_compress_ptr info) -> boolean {
-      JpegOutput& output = of(info);
+      Output& output = of(info);
       output.used_ = output.size_;
       if (!output.grow()) ERREXIT1(info, JERR_OUT_OF_MEMORY, 0);
       output.lend();
       return TRUE;
     };
     manager_.term_destination = [](j_compress_ptr info) {
-      JpegOutput& output = of(info);
+      Output& output = of(info);
       output.used_ = output.size_ - output.manager_.free_in_buffer;
     };
   }
-  JpegOutput(const JpegOutput&) = delete;
-  JpegOutput& operator=(const JpegOutput&) = delete;
-  ~JpegOutput() { std::free(bytes_); }
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  ~Output() { std::free(bytes_); }
 
   // Takes `info.client_data`. False: there is no memory.
   bool attach(jpeg_compress_struct& info) {
@@ -49,7 +49,7 @@ class JpegOutput {
 
  private:
   static constexpr std::size_t kFirstBytes = std::size_t{1} << 16;
-  static JpegOutput& of(j_compress_ptr info) { return *static_cast<JpegOutput*>(info->client_data); }
+  static Output& of(j_compress_ptr info) { return *static_cast<Output*>(info->client_data); }
   bool grow() {
     const std::size_t more = size_ == 0 ? kFirstBytes : 2 * size_;
     void* const bytes = std::realloc(bytes_, more);
@@ -69,4 +69,4 @@ class JpegOutput {
   std::size_t used_ = 0;
 };
 
-}  // namespace shard::image
+}  // namespace shard::libjpeg
