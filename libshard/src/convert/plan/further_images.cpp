@@ -117,11 +117,13 @@ DType mask_dtype(const FurtherImages& from, DType of_file) {
   return std::max(from.classes - 1, from.ignore.value_or(0)) < 256 ? DType::u8 : DType::u16;
 }
 
-// Without one of its own: the images' if it can hold the field. Codec packed holds floats that were bytes.
+// Without one of its own: the images' if it can hold the field without loss. Codec packed holds floats that
+// were bytes.
 CodecSpec codec_of(const FurtherImages& from, const SampleSpec& spec, DType of_file,
                    const CodecSpec& of_images) {
   if (from.codec) return *from.codec;
-  const CodecSpec wanted = from.role == FieldRole::mask ? CodecSpec{CodecSpec::Kind::packed} : of_images;
+  const bool packed = from.role == FieldRole::mask || of_images.kind == CodecSpec::Kind::jpeg;
+  const CodecSpec wanted = packed ? CodecSpec{CodecSpec::Kind::packed} : of_images;
   const bool holds =
       wanted.can_hold(spec) && (wanted.kind != CodecSpec::Kind::packed || of_file == DType::u8);
   return holds ? wanted : CodecSpec{CodecSpec::Kind::zstd};
