@@ -88,7 +88,8 @@ class ImageField:
     layout: "nhwc" [row, column, channel], "nchw" [channel, row, column], or "tensor": axes without a meaning,
         of any dtype. Default: "nhwc" for three axes, else "tensor".
     role: "image", whose values may be interpolated, or "mask": class ids, uint8 or uint16 of one channel.
-    codec: "none", "zstd", "zstd:LEVEL" or "packed" (uint8 of up to four channels, not tensors).
+    codec: "none", "zstd", "zstd:LEVEL", "packed" (uint8 of up to four channels, not tensors) or "jpeg" and
+        "jpeg:QUALITY" (uint8 with 1 or 3 channels as NHWC, which it changes; not masks).
     mean, std: of three channels, or of each one; recorded only, to be applied after loading.
     """
 
