@@ -1,6 +1,7 @@
 // JPEG files become frames that decode to the pixels of the image contract.
 #include "shard/image/jpeg_originals.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +9,8 @@
 
 #include "expect_error.hpp"
 #include "jpeg_files.hpp"
+#include "random_jpeg.hpp"
+#include "rounds.hpp"
 #include "shard/codec.hpp"
 
 namespace shard::image {
@@ -119,6 +122,97 @@ TEST(JpegOriginals, RefusesDamageAsTheDecoderDoes) {
   EXPECT_TRUE(original.transcoded || !original.frame);
   EXPECT_SHARD_ERROR(originals.take(file_of({}), {.max_pixels = 100}, sample), ErrorCode::resource, "pixels");
   EXPECT_NO_THROW(expect_frame(file_of({})));
+}
+
+struct Uses {
+  int refused = 0;
+  int kept = 0;
+  int transcoded = 0;
+  int without_frame = 0;
+};
+
+// Whatever is stored of a damaged file: the frame decodes to the sample, and the sample is the decoder's.
+void expect_sound(std::span<const std::byte> file, OnWarning on_warning, Uses& uses) {
+  DecodeOptions options;
+  options.on_warning = on_warning;
+  options.max_pixels = 1 << 20;
+  JpegOriginals originals;
+  Decoder decoder;
+  std::vector<std::byte> sample;
+  JpegOriginal original;
+  std::string refused;
+  try {
+    original = originals.take(file, options, sample);
+  } catch (const Error& error) {
+    refused = error.what();
+  }
+  try {
+    const RgbView expected = decoder.decode(file, options);
+    ASSERT_EQ(refused, "");
+    ASSERT_EQ(sample.size(), std::size_t{3} * expected.width * expected.height);
+    ASSERT_TRUE(std::equal(sample.begin(), sample.end(), reinterpret_cast<const std::byte*>(expected.data)));
+  } catch (const Error& error) {
+    ASSERT_EQ(refused, error.what());
+    ++uses.refused;
+    return;
+  }
+  if (!original.frame) {
+    ++uses.without_frame;
+    return;
+  }
+  ++(original.transcoded ? uses.transcoded : uses.kept);
+  const SampleSpec free{DType::u8, Layout::nhwc, 3, 0, 0};
+  const Codec codec({CodecSpec::Kind::jpeg, 95}, free, {});
+  const FrameSpec of(free.sized(original.height, original.width), original.frame->file);
+  std::vector<std::byte> decoded(sample.size());
+  ASSERT_NO_THROW(codec.decode(original.frame->bytes, decoded, of));
+  ASSERT_EQ(decoded, sample);
+  ASSERT_NO_THROW(codec.verify(original.frame->bytes, of));
+}
+
+TEST(JpegOriginals, WhateverTheFileTheFrameDecodesToTheSample) {
+  Uses uses;
+  const std::uint64_t first = testing::first_seed();
+  for (std::uint64_t round = first; round < first + testing::rounds(400, 100); ++round) {
+    std::mt19937_64 random(round);
+    const auto below = [&](std::size_t end) { return static_cast<std::size_t>(random() % end); };
+    JpegOptions options;
+    options.components = std::array{1, 3, 3, 4}[below(4)];
+    options.as_is = below(4) == 0;
+    options.factors[0] = std::array<std::array<int, 2>, 4>{{{1, 1}, {2, 1}, {2, 2}, {1, 2}}}[below(4)];
+    options.restart_interval = static_cast<int>(below(3));
+    options.progressive = below(6) == 0;
+    options.arithmetic = below(8) == 0;
+    const auto side = [&] { return static_cast<std::uint32_t>(1 + below(40)); };
+    auto file =
+        below(3) == 0 ? testing::random_jpeg(random, {.most_pixels = 40}) : file_of(options, side(), side());
+    if (below(3) == 0) file = turned(std::move(file), static_cast<int>(1 + below(8)));
+    for (std::size_t i = below(4); i > 0; --i) {
+      const std::size_t at = below(file.size());
+      const auto value =
+          std::array{std::byte{0xFF}, std::byte{0}, static_cast<std::byte>(random())}[below(3)];
+      switch (below(4)) {
+        case 0:
+          file[at] = value;
+          break;
+        case 1:
+          file.insert(file.begin() + static_cast<std::ptrdiff_t>(at), 1 + below(4), value);
+          break;
+        case 2:
+          file.erase(file.begin() + static_cast<std::ptrdiff_t>(at));
+          break;
+        default:
+          if (below(3) == 0) file.resize(std::max<std::size_t>(2, at));
+      }
+    }
+    if (detect_format(file) != Format::jpeg) continue;
+    for (const OnWarning on_warning : {OnWarning::harmless, OnWarning::accept, OnWarning::reject})
+      ASSERT_NO_FATAL_FAILURE(expect_sound(file, on_warning, uses))
+          << "seed " << round << ", " << options.text();
+  }
+  RecordProperty("uses", fmt::format("{} refused, {} kept, {} transcoded, {} without frame", uses.refused,
+                                     uses.kept, uses.transcoded, uses.without_frame));
+  for (const int count : {uses.refused, uses.kept, uses.transcoded, uses.without_frame}) EXPECT_GT(count, 0);
 }
 
 }  // namespace
