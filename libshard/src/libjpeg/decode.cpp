@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "jpeg/cmyk.hpp"
+#include "jpeg/orient.hpp"
+#include "jpeg/region.hpp"
 #include "libjpeg/errors.hpp"
 // after jpeglib.h
 #include <jerror.h>
@@ -17,7 +19,7 @@
 namespace shard::libjpeg {
 namespace {
 
-constexpr std::size_t kRowsOfCall = 16;
+constexpr JDIMENSION kRowsOfCall = 32;
 
 }  // namespace
 
@@ -34,15 +36,20 @@ struct Decoder::Impl {
     return static_cast<Impl*>(self)->extra_bytes = code == JWRN_EXTRANEOUS_DATA;
   }
   void start(std::span<const std::byte> file, const PixelsOut& out);
+  void read_rows(std::uint8_t* to, std::size_t stride, JDIMENSION count);
   void read(const PixelsOut& out);
-  void read_cmyk(const PixelsOut& out);
   bool skips_exactly() const;
-  void read_part(const PixelsOut& out, const PixelsPart& part);
+  void read_part(const jpeg::PixelBox& part, std::uint8_t* to, std::size_t stride, std::size_t channels);
+
+  void put_upright(const PixelsOut& out, const jpeg::PixelBox& part, const jpeg::PixelBox& upright);
 
   Errors errors;
   jpeg_decompress_struct info{};
   bool extra_bytes = false;
-  std::vector<std::uint8_t> row;  // of CMYK, or more than a part of it
+  std::vector<std::uint8_t> cmyk;   // a row
+  std::vector<std::uint8_t> strip;  // rows before they are turned
+  std::vector<std::uint8_t> turned;
+  std::vector<std::uint8_t> row;  // of which a part is needed
 };
 
 void Decoder::Impl::start(std::span<const std::byte> file, const PixelsOut& out) {
@@ -65,24 +72,35 @@ void Decoder::Impl::start(std::span<const std::byte> file, const PixelsOut& out)
   });
 }
 
-// Runs under the guard, as the next one.
-void Decoder::Impl::read(const PixelsOut& out) {
-  const std::size_t stride = std::size_t{out.width} * out.channels;
-  std::array<JSAMPROW, kRowsOfCall> rows;
-  while (info.output_scanline < info.output_height) {
-    const auto count = static_cast<JDIMENSION>(
-        std::min<std::size_t>(kRowsOfCall, info.output_height - info.output_scanline));
-    for (std::size_t i = 0; i < count; ++i) rows[i] = out.data + (info.output_scanline + i) * stride;
-    jpeg_read_scanlines(&info, rows.data(), count);
+// The next rows, `stride` apart. Runs under the guard.
+void Decoder::Impl::read_rows(std::uint8_t* to, std::size_t stride, JDIMENSION count) {
+  if (info.num_components == 4) {
+    for (JDIMENSION i = 0; i < count; ++i, to += stride) {
+      JSAMPROW one = cmyk.data();
+      jpeg_read_scanlines(&info, &one, 1);
+      jpeg::inverted_cmyk_to_rgb(one, to, info.output_width);
+    }
+    return;
   }
+  std::array<JSAMPROW, kRowsOfCall> rows;
+  for (JDIMENSION i = 0; i < count; ++i) rows[i] = to + i * stride;
+  for (JDIMENSION done = 0; done < count;)
+    done += jpeg_read_scanlines(&info, rows.data() + done, count - done);
 }
 
-void Decoder::Impl::read_cmyk(const PixelsOut& out) {
-  std::uint8_t* to = out.data;
-  JSAMPROW one = row.data();
-  for (; info.output_scanline < info.output_height; to += std::size_t{out.width} * out.channels) {
-    jpeg_read_scanlines(&info, &one, 1);
-    jpeg::inverted_cmyk_to_rgb(one, to, out.width);
+// Rows are turned while they are hot in cache. Runs under the guard.
+void Decoder::Impl::read(const PixelsOut& out) {
+  const std::size_t stride = std::size_t{out.width} * out.channels;
+  while (info.output_scanline < info.output_height) {
+    const JDIMENSION first = info.output_scanline;
+    const JDIMENSION count = std::min(kRowsOfCall, info.output_height - first);
+    if (out.orientation == 1) {
+      read_rows(out.data + first * stride, stride, count);
+      continue;
+    }
+    read_rows(strip.data(), stride, count);
+    jpeg::turn_rows({strip.data(), out.width, count, out.channels, stride}, first, out.height,
+                    out.orientation, out.data);
   }
 }
 
@@ -94,47 +112,71 @@ bool Decoder::Impl::skips_exactly() const {
   return (h <= 2 && v <= 2) || (h == 4 && v == 1);
 }
 
-void Decoder::Impl::read_part(const PixelsOut& out, const PixelsPart& part) {
+// Rows of the part, `stride` apart. Runs under the guard.
+void Decoder::Impl::read_part(const jpeg::PixelBox& part, std::uint8_t* to, std::size_t stride,
+                              std::size_t channels) {
   JDIMENSION left = 0;
   if (skips_exactly()) {
     // Upsampling looks one sample of colour to the side, and treats the first and the last of a row apart.
     const auto margin = static_cast<JDIMENSION>(2 * info.max_h_samp_factor);
     left = part.left - std::min(part.left, margin);
-    JDIMENSION width = std::min(out.width - left, part.left - left + part.width + margin);
-    if (width < out.width) jpeg_crop_scanline(&info, &left, &width);
+    JDIMENSION width = std::min(info.output_width - left, part.left - left + part.width + margin);
+    if (width < info.output_width) jpeg_crop_scanline(&info, &left, &width);
     if (part.top > 0) jpeg_skip_scanlines(&info, part.top);
   }
-  JSAMPROW one = row.data();
-  while (info.output_scanline < part.top) jpeg_read_scanlines(&info, &one, 1);
-  const std::size_t stride = std::size_t{out.width} * out.channels;
-  const bool cmyk = info.num_components == 4;
-  const std::size_t skipped = (part.left - left) * (cmyk ? 4 : std::size_t{out.channels});
-  std::uint8_t* to = out.data + part.top * stride + std::size_t{part.left} * out.channels;
+  while (info.output_scanline < part.top) read_rows(row.data(), 0, 1);
+  const bool whole = info.output_width == part.width;
   for (std::uint32_t y = 0; y < part.height; ++y, to += stride) {
-    JSAMPROW rows = info.output_width == part.width && !cmyk ? to : one;
-    jpeg_read_scanlines(&info, &rows, 1);
-    if (cmyk)
-      jpeg::inverted_cmyk_to_rgb(one + skipped, to, part.width);
-    else if (rows == one)
-      std::memcpy(to, one + skipped, std::size_t{part.width} * out.channels);
+    read_rows(whole ? to : row.data(), 0, 1);
+    if (!whole) std::memcpy(to, row.data() + (part.left - left) * channels, part.width * channels);
   }
+}
+
+// The part is in `strip`.
+void Decoder::Impl::put_upright(const PixelsOut& out, const jpeg::PixelBox& part,
+                                const jpeg::PixelBox& upright) {
+  const std::size_t channels = out.channels;
+  turned.resize(strip.size());
+  jpeg::turn_upright({strip.data(), part.width, part.height, out.channels, part.width * channels},
+                     out.orientation, turned.data());
+  const std::size_t stride = (out.orientation >= 5 ? out.height : out.width) * channels;
+  for (std::size_t y = 0; y < upright.height; ++y)
+    std::memcpy(out.data + (upright.top + y) * stride + upright.left * channels,
+                turned.data() + y * upright.width * channels, upright.width * channels);
 }
 
 Decoder::Decoder() : impl_(std::make_unique<Impl>()) {}
 Decoder::~Decoder() = default;
 
-void Decoder::decode_part(std::span<const std::byte> file, const PixelsOut& out, const PixelsPart& part) {
+void Decoder::decode_part(std::span<const std::byte> file, const PixelsOut& out,
+                          const jpeg::PixelBox& upright) {
   Impl& self = *impl_;
+  jpeg::FrameFile shape;
+  shape.size = out.width | out.height << 16;
+  shape.orientation = out.orientation;
+  const jpeg::PixelBox part = jpeg::stored_box(shape, upright);
   self.errors.reset(Impl::passes, &self);
+  const std::size_t channels = out.channels;
+  const std::size_t part_bytes = part.width * channels;
   try {
     self.start(file, out);
-    self.row.resize(std::size_t{out.width} * 4);
-    self.errors.guard([&] { self.read_part(out, part); });
+    if (self.info.num_components == 4) self.cmyk.resize(std::size_t{out.width} * 4);
+    self.row.resize(out.width * channels);
+    if (out.orientation == 1) {
+      const std::size_t stride = out.width * channels;
+      self.errors.guard([&] {
+        self.read_part(part, out.data + part.top * stride + part.left * channels, stride, channels);
+      });
+    } else {
+      self.strip.resize(part.height * part_bytes);
+      self.errors.guard([&] { self.read_part(part, self.strip.data(), part_bytes, channels); });
+    }
   } catch (...) {
     jpeg_abort_decompress(&self.info);
     throw;
   }
   jpeg_abort_decompress(&self.info);
+  if (out.orientation != 1) self.put_upright(out, part, upright);
 }
 
 bool Decoder::decode(std::span<const std::byte> file, const PixelsOut& out) {
@@ -143,12 +185,10 @@ bool Decoder::decode(std::span<const std::byte> file, const PixelsOut& out) {
   self.extra_bytes = false;
   try {
     self.start(file, out);
-    if (self.info.num_components == 4) self.row.resize(std::size_t{out.width} * 4);
+    if (self.info.num_components == 4) self.cmyk.resize(std::size_t{out.width} * 4);
+    if (out.orientation != 1) self.strip.resize(kRowsOfCall * std::size_t{out.width} * out.channels);
     self.errors.guard([&] {
-      if (self.info.num_components == 4)
-        self.read_cmyk(out);
-      else
-        self.read(out);
+      self.read(out);
       jpeg_finish_decompress(&self.info);
     });
   } catch (...) {

@@ -8,22 +8,17 @@
 #include <memory>
 #include <span>
 
+#include "jpeg/region.hpp"
+
 namespace shard::libjpeg {
 
-// Where the pixels go: [row, column, channel] without gaps.
+// Where the pixels go: [row, column, channel] of the upright image, without gaps.
 struct PixelsOut {
   std::uint8_t* data = nullptr;
-  std::uint32_t width = 0;
+  std::uint32_t width = 0;  // as the file says
   std::uint32_t height = 0;
-  std::uint32_t channels = 3;  // 3; or 1 of a file of one component
-};
-
-// Columns [left, left + width) and rows [top, top + height) of an image. Not empty.
-struct PixelsPart {
-  std::uint32_t left = 0;
-  std::uint32_t top = 0;
-  std::uint32_t width = 0;
-  std::uint32_t height = 0;
+  std::uint32_t channels = 3;     // 3; or 1 of a file of one component
+  std::uint32_t orientation = 1;  // EXIF, 1 to 8 (jpeg/orient.hpp)
 };
 
 // Not thread-safe: one per thread, for one file after the other.
@@ -38,9 +33,9 @@ class Decoder {
   // an encoder's, or a sign of damage. Errors: corrupt (also another size than that of `out`, and whatever
   // else libjpeg warns of), unsupported, resource.
   bool decode(std::span<const std::byte> file, const PixelsOut& out);
-  // Fills the part of `out`, which is inside it, and leaves the rest. The data are read as far as that needs,
-  // so damage behind it is not found. Errors: those of decode().
-  void decode_part(std::span<const std::byte> file, const PixelsOut& out, const PixelsPart& part);
+  // Fills a box of the upright image, which is inside it, and leaves the rest of `out`. The data are read as
+  // far as that needs, so damage behind it is not found. Errors: those of decode().
+  void decode_part(std::span<const std::byte> file, const PixelsOut& out, const jpeg::PixelBox& upright);
 
  private:
   struct Impl;

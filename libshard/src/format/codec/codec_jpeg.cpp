@@ -3,15 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <string>
-#include <vector>
 
 #include "format/codec/codecs.hpp"
-#include "format/codec/scratch_bytes.hpp"
 #include "jpeg/frame.hpp"
-#include "jpeg/orient.hpp"
-#include "jpeg/region.hpp"
 #include "libjpeg/decode.hpp"
 #include "libjpeg/encode.hpp"
 #include "shard/error.hpp"
@@ -79,18 +74,7 @@ class JpegCoder final : public Coder {
                   "codec jpeg: what the head of the shard says of the file is missing");
     check_file(of);
     const jpeg::FrameParts parts = checked_parts(of, frame);
-    auto* const out = reinterpret_cast<std::uint8_t*>(sample.data());
-    const std::uint32_t channels = of.sample.channels;
-    bool extra_bytes = false;
-    if (of.file.orientation == 1) {
-      extra_bytes = decode_to(out, of, parts.file);
-    } else {
-      ScratchBytes stored(sample.size());
-      extra_bytes = decode_to(stored.values().data(), of, parts.file);
-      jpeg::turn_upright({stored.values().data(), of.file.width(), of.file.height(), channels,
-                          std::size_t{of.file.width()} * channels},
-                         of.file.orientation, out);
-    }
+    const bool extra_bytes = in_frame([&] { return decoder().decode(parts.file, pixels_of(of, sample)); });
     if (extra_bytes) check_whole(of, frame);
   }
 
@@ -99,21 +83,9 @@ class JpegCoder final : public Coder {
     if (box.width == of.sample.width && box.height == of.sample.height) return decode(of, frame, sample);
     check_file(of);
     const jpeg::FrameParts parts = checked_parts(of, frame);
-    const jpeg::PixelBox part = jpeg::stored_box(of.file, {box.left, box.top, box.width, box.height});
-    auto* const out = reinterpret_cast<std::uint8_t*>(sample.data());
-    if (of.file.orientation == 1) return decode_box(out, of, parts.file, part);
-    const std::size_t pixel = of.sample.channels;
-    const std::size_t stride = of.file.width() * pixel;
-    ScratchBytes stored(sample.size());
-    decode_box(stored.values().data(), of, parts.file, part);
-    thread_local std::vector<std::uint8_t> turned;
-    turned.resize(std::size_t{box.width} * box.height * pixel);
-    jpeg::turn_upright({stored.values().data() + part.top * stride + part.left * pixel, part.width,
-                        part.height, of.sample.channels, stride},
-                       of.file.orientation, turned.data());
-    for (std::size_t y = 0; y < box.height; ++y)
-      std::memcpy(out + ((box.top + y) * of.sample.width + box.left) * pixel,
-                  turned.data() + y * box.width * pixel, box.width * pixel);
+    in_frame([&] {
+      decoder().decode_part(parts.file, pixels_of(of, sample), {box.left, box.top, box.width, box.height});
+    });
   }
 
   std::uint64_t least_frame_bytes(const FrameSpec& of) const noexcept override {
@@ -151,17 +123,9 @@ class JpegCoder final : public Coder {
     thread_local libjpeg::Decoder decoder;
     return decoder;
   }
-  static void decode_box(std::uint8_t* out, const FrameSpec& of, std::span<const std::byte> file,
-                         const jpeg::PixelBox& part) {
-    in_frame([&] {
-      decoder().decode_part(file, {out, of.file.width(), of.file.height(), of.sample.channels},
-                            {part.left, part.top, part.width, part.height});
-    });
-  }
-  static bool decode_to(std::uint8_t* out, const FrameSpec& of, std::span<const std::byte> file) {
-    return in_frame([&] {
-      return decoder().decode(file, {out, of.file.width(), of.file.height(), of.sample.channels});
-    });
+  static libjpeg::PixelsOut pixels_of(const FrameSpec& of, std::span<std::byte> sample) {
+    return {reinterpret_cast<std::uint8_t*>(sample.data()), of.file.width(), of.file.height(),
+            of.sample.channels, of.file.orientation};
   }
 
   int quality_;

@@ -16,34 +16,44 @@ struct Image {
   const std::uint8_t* samples;  // of the image
 };
 
-// A row of a strip of an upright image of 3 channels. `words`: behind one more, the strip's, whose first
-// pixel is `x`. They are turned so that they are written where words are aligned.
-__device__ void write_row(const JpegTask& task, std::uint32_t x, std::uint32_t y, const StripWords& words) {
+// Where the rows of an upright image of 3 channels go.
+struct Target {
+  std::byte* pixels;
+  std::uint32_t width;
+  std::uint32_t left;  // of the box
+  std::uint32_t right;
+};
+
+// A row of a strip. `words`: behind one more, the strip's, whose first pixel is `x`. They are turned so that
+// they are written where words are aligned.
+__device__ void write_row(const Target& target, std::uint32_t x, std::uint32_t y, const StripWords& words) {
   const std::uint32_t lane = threadIdx.x % kLanesOfWarp;
-  const std::uint32_t right = task.box.left + task.box.width;
-  std::byte* const begin = task.pixels + (std::size_t{y} * task.file.width() + x) * 3;
+  std::byte* const begin = target.pixels + (std::size_t{y} * target.width + x) * 3;
   const auto turn = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(begin) & 3U);
   std::byte* const aligned = begin - turn;
   // Bytes from `aligned` on that are the box's, and the words that are whole.
-  const std::uint32_t low = turn + (x < task.box.left ? task.box.left - x : 0) * 3;
-  const std::uint32_t high = turn + (min(x + kJpegStrip, right) - x) * 3;
+  const std::uint32_t low = turn + (x < target.left ? target.left - x : 0) * 3;
+  const std::uint32_t high = turn + (min(x + kJpegStrip, target.right) - x) * 3;
   const std::uint32_t first = (low + 3) / 4;
   const std::uint32_t end = high / 4;
-  for (std::uint32_t i = first + lane; i < end;
-       i += kLanesOfWarp)  // the first `turn` bytes are the word before's
-    reinterpret_cast<std::uint32_t*>(aligned)[i] = __funnelshift_l(words[i], words[i + 1], 8 * turn);
+#pragma unroll
+  for (std::uint32_t k = 0; k < kWordsOfStrip; k += kLanesOfWarp) {
+    const std::uint32_t i = first + k + lane;
+    if (i < end)  // its first `turn` bytes are those of the word before
+      reinterpret_cast<std::uint32_t*>(aligned)[i] = __funnelshift_l(words[i], words[i + 1], 8 * turn);
+  }
   // Three bytes at most before them, and behind them.
   const std::uint32_t at = lane < 4 ? low + lane : max(4 * end, low) + lane - 4;
-  if (lane < 8 && (lane < 4 ? at < min(4 * first, high) : 4 * end >= 4 * first && at < high))
+  if (lane < 8 && (lane < 4 ? at < min(4 * first, high) : end >= first && at < high))
     aligned[at] = reinterpret_cast<const std::byte*>(words)[4 + at - turn];
 }
 
 // The whole warp. Files of Y, Cb, Cr, upright, with 3 channels.
 template <jpeg::Upsampling kWay>
-__device__ void make_strip(const Image& image, const QuadPlace& place, StripWords* stage) {
-  const JpegTask& task = image.task;
+__device__ void make_strip(const Image& image, const Target& target, const QuadPlace& place,
+                           StripWords* stage) {
   const std::uint32_t lane = threadIdx.x % kLanesOfWarp;
-  if (place.x < task.box.left + task.box.width) {
+  if (place.x < target.right) {
     std::uint32_t words[kJpegRows][3];
     rgb_quads<kWay>(image.planes, image.samples, place, words);
 #pragma unroll
@@ -52,9 +62,10 @@ __device__ void make_strip(const Image& image, const QuadPlace& place, StripWord
       for (std::uint32_t i = 0; i < 3; ++i) stage[row][1 + lane * 3 + i] = words[row][i];
   }
   __syncwarp();
-  const std::uint32_t x = place.x - lane * kJpegQuad;
-  write_row(task, x, place.y[0], stage[0]);
-  if (place.y[1] != place.y[0]) write_row(task, x, place.y[1], stage[1]);
+#pragma unroll
+  for (std::uint32_t row = 0; row < kJpegRows; ++row)
+    if (row >= place.first_row && row < place.end_row)
+      write_row(target, place.x - lane * kJpegQuad, place.y(row), stage[row]);
   __syncwarp();
 }
 
@@ -62,11 +73,10 @@ __device__ void make_strip(const Image& image, const QuadPlace& place, StripWord
 __device__ void make_each(const Image& image, const QuadPlace& place) {
   const JpegTask& task = image.task;
   const jpeg::Layout& layout = image.made.layout;
-  const std::uint32_t rows = place.y[0] == place.y[1] ? 1 : kJpegRows;
   const std::uint32_t left = max(place.x, task.box.left);
   const std::uint32_t right = min(place.x + kJpegQuad, task.box.left + task.box.width);
 #pragma unroll 1
-  for (std::uint32_t row = 0; row < rows; ++row)
+  for (std::uint32_t row = place.first_row; row < place.end_row; ++row)
 #pragma unroll 1
     for (std::uint32_t x = left; x < right; ++x) {
       std::uint8_t pixel[jpeg::kMostComponents];
@@ -76,11 +86,11 @@ __device__ void make_each(const Image& image, const QuadPlace& place) {
         const JpegPlane& plane = image.planes[c];
         pixel[c] = jpeg::upsampled(layout, layout.planes[c], plane.way,
                                    {image.samples + plane.begin, plane.left, plane.top, plane.stride}, x,
-                                   place.y[row]);
+                                   place.y(row));
       }
       jpeg::convert_colour(layout.colour, pixel);
       if (task.channels == 3) jpeg::make_rgb(layout.components, pixel);
-      const jpeg::Pixel to = jpeg::upright_place(task.file, {x, place.y[row]});
+      const jpeg::Pixel to = jpeg::upright_place(task.file, {x, place.y(row)});
       std::byte* const target =
           task.pixels + (std::size_t{to.y} * task.file.upright_width() + to.x) * task.channels;
 #pragma unroll
@@ -101,9 +111,9 @@ __device__ void for_pairs(const JpegTask& task, std::uint32_t warp, const Make& 
   const std::uint32_t end = min(first + kJpegPairs, jpeg_end_pair(task.box));
 #pragma unroll 1
   for (std::uint32_t pair = first; pair < end; ++pair) {
-    // Of the first and the last pair, one row may be outside of the box: the other one counts twice.
-    place.y[0] = 2 * pair > task.box.top ? 2 * pair - 1 : 2 * pair;
-    place.y[1] = 2 * pair < bottom ? 2 * pair : 2 * pair - 1;
+    place.pair = pair;
+    place.first_row = 2 * pair > task.box.top ? 0 : 1;
+    place.end_row = 2 * pair < bottom ? 2 : 1;
     make(place);
   }
 }
@@ -118,7 +128,7 @@ __global__ void __launch_bounds__(kThreads) make_pixels(JpegLaunch launch) {
   if (threadIdx.x < kPlaneWords)
     plane_words[threadIdx.x] = reinterpret_cast<const std::uint32_t*>(image.planes)[threadIdx.x];
   __syncthreads();
-  const JpegTask& task = launch.tasks[number];
+  const JpegTask task = launch.tasks[number];
   const std::uint32_t in_block = threadIdx.x / kLanesOfWarp;
   const std::uint32_t warp = (blockIdx.x - launch.pixels.first[number]) * kJpegStrips + in_block;
   if (warp >= jpeg_warps(task.box)) return;
@@ -129,8 +139,9 @@ __global__ void __launch_bounds__(kThreads) make_pixels(JpegLaunch launch) {
                      image.layout.colour == jpeg::Colour::ycc && planes[0].way == jpeg::Upsampling::none &&
                      planes[2].way == way;
   StripWords* const stage = stages[in_block];
+  const Target target{task.pixels, task.file.width(), task.box.left, task.box.left + task.box.width};
   const auto strips = [&](auto make) {
-    for_pairs(task, warp, [&](const QuadPlace& place) { make(made, place, stage); });
+    for_pairs(task, warp, [&](const QuadPlace& place) { make(made, target, place, stage); });
   };
   if (plain && way == jpeg::Upsampling::both)
     strips([](auto&&... all) { make_strip<jpeg::Upsampling::both>(all...); });

@@ -10,10 +10,20 @@ namespace shard::gpu {
 
 constexpr std::uint32_t kJpegRows = 2;
 
-// Where the pixels are: x a multiple of 4, and rows 2 k - 1 and 2 k for the same k, or one of them twice.
+// Where the pixels are: x a multiple of 4, and rows 2 pair - 1 and 2 pair, of which one may not be wanted.
 struct QuadPlace {
   std::uint32_t x;
-  std::uint32_t y[kJpegRows];
+  std::uint32_t pair;
+  std::uint32_t first_row;  // of those that are wanted: 0 or 1
+  std::uint32_t end_row;    // 1 or 2
+
+  __device__ std::uint32_t y(std::uint32_t row) const { return 2 * pair + row - 1; }
+  // The same, but of one that is wanted.
+  __device__ std::uint32_t some_y(std::uint32_t row) const {
+    return y(row < first_row ? first_row : row < end_row ? row : end_row - 1);
+  }
+  // The rows of samples between which they lie.
+  __device__ std::uint32_t above() const { return pair == 0 ? 0 : pair - 1; }
 };
 
 // The values of a component, of each row.
@@ -57,18 +67,14 @@ __device__ inline void four_samples(const PlaneView& plane, std::uint32_t middle
 }
 
 __device__ inline void both_quads(const PlaneView& plane, const QuadPlace& place, Quads& out) {
-  // The two rows of samples between which the pair lies.
-  const std::uint32_t pair = (place.y[0] + 1) / 2;
   std::int32_t near[2][4];
-  four_samples(plane, place.x / 2, pair == 0 ? 0 : pair - 1, near[0]);
-  four_samples(plane, place.x / 2, min(pair, plane.last_row()), near[1]);
+  four_samples(plane, place.x / 2, place.above(), near[0]);
+  four_samples(plane, place.x / 2, min(place.pair, plane.last_row()), near[1]);
 #pragma unroll
   for (std::uint32_t row = 0; row < kJpegRows; ++row) {
-    const bool upper = place.y[row] % 2 == 1;  // an odd row is nearer to the upper one
     std::int32_t sum[4];
 #pragma unroll
-    for (std::uint32_t i = 0; i < 4; ++i)
-      sum[i] = upper ? 3 * near[0][i] + near[1][i] : 3 * near[1][i] + near[0][i];
+    for (std::uint32_t i = 0; i < 4; ++i) sum[i] = 3 * near[row][i] + near[1 - row][i];
     out.row[row][0] = (3 * sum[1] + sum[0] + 8) >> 4;
     out.row[row][1] = (3 * sum[1] + sum[2] + 7) >> 4;
     out.row[row][2] = (3 * sum[2] + sum[1] + 8) >> 4;
@@ -80,7 +86,7 @@ __device__ inline void across_quads(const PlaneView& plane, const QuadPlace& pla
 #pragma unroll
   for (std::uint32_t row = 0; row < kJpegRows; ++row) {
     std::int32_t near[4];
-    four_samples(plane, place.x / 2, place.y[row], near);
+    four_samples(plane, place.x / 2, place.some_y(row), near);
     out.row[row][0] = (3 * near[1] + near[0] + 1) >> 2;
     out.row[row][1] = (3 * near[1] + near[2] + 2) >> 2;
     out.row[row][2] = (3 * near[2] + near[1] + 1) >> 2;
@@ -89,25 +95,21 @@ __device__ inline void across_quads(const PlaneView& plane, const QuadPlace& pla
 }
 
 __device__ inline void down_quads(const PlaneView& plane, const QuadPlace& place, Quads& out) {
-  const std::uint32_t pair = (place.y[0] + 1) / 2;
-  const std::uint32_t words[2] = {load_word(plane.at(place.x, pair == 0 ? 0 : pair - 1)),
-                                  load_word(plane.at(place.x, min(pair, plane.last_row())))};
+  const std::uint32_t words[2] = {load_word(plane.at(place.x, place.above())),
+                                  load_word(plane.at(place.x, min(place.pair, plane.last_row())))};
 #pragma unroll
-  for (std::uint32_t row = 0; row < kJpegRows; ++row) {
-    const bool upper = place.y[row] % 2 == 1;
+  for (std::uint32_t row = 0; row < kJpegRows; ++row)
 #pragma unroll
     for (std::uint32_t i = 0; i < kJpegQuad; ++i) {
-      const std::int32_t near = byte_of_word(words[upper ? 0 : 1], i);
-      const std::int32_t far = byte_of_word(words[upper ? 1 : 0], i);
-      out.row[row][i] = (3 * near + far + (upper ? 2 : 1)) >> 2;
+      const std::int32_t sum = 3 * byte_of_word(words[row], i) + byte_of_word(words[1 - row], i);
+      out.row[row][i] = (sum + (row == 0 ? 2 : 1)) >> 2;
     }
-  }
 }
 
 __device__ inline void whole_quads(const PlaneView& plane, const QuadPlace& place, Quads& out) {
 #pragma unroll
   for (std::uint32_t row = 0; row < kJpegRows; ++row) {
-    const std::uint32_t word = load_word(plane.at(place.x, place.y[row]));
+    const std::uint32_t word = load_word(plane.at(place.x, place.some_y(row)));
 #pragma unroll
     for (std::uint32_t i = 0; i < kJpegQuad; ++i) out.row[row][i] = byte_of_word(word, i);
   }
@@ -142,7 +144,7 @@ __device__ void rgb_quads(const JpegPlane* planes, const std::uint8_t* samples, 
   upsample_quads<kWay>(PlaneView(planes[2], samples), place, red);
 #pragma unroll
   for (std::uint32_t row = 0; row < kJpegRows; ++row) {
-    const std::uint32_t word = load_word(luma.at(place.x, place.y[row]));
+    const std::uint32_t word = load_word(luma.at(place.x, place.some_y(row)));
     jpeg::FixedRgb pixels[kJpegQuad];
 #pragma unroll
     for (std::uint32_t i = 0; i < kJpegQuad; ++i) {
