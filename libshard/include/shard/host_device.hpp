@@ -3,11 +3,14 @@
 //
 #pragma once
 
-// SHARD_UNROLL stands before loops of a fixed count over arrays that a kernel keeps in registers.
+// SHARD_UNROLL stands before loops of a fixed count over arrays that a kernel keeps in registers,
+// SHARD_ROLLED before those that shall stay loops, since their code is large and seldom run.
 #if defined(__CUDACC__)
 #define SHARD_EXACT __host__ __device__
 #define SHARD_UNROLL _Pragma("unroll")
+#define SHARD_ROLLED _Pragma("unroll 1")
 #else
 #define SHARD_EXACT
 #define SHARD_UNROLL
+#define SHARD_ROLLED
 #endif

@@ -2,8 +2,14 @@
 // stuffing, anything else behind it a marker, where the data end. After the end come zeros, which are
 // counted. Never reads outside of [first, end).
 //
-// `Bytes` is a source: byte(i) is byte i of the file; word(i) are bytes i to i + 3, the first one highest,
-// where i is what start() or reach() was last told. So a source can fetch ahead.
+// `Bytes` is a source of a file's bytes, which may fetch ahead:
+//
+//   byte(i)      byte i, wherever
+//   start(at)    begin to fetch at `at`;  reach(at) go on to it
+//   seek(at)     the next read is read(at)
+//   read(at)     bytes at to at + 3, the first one highest. Then come read(at + 4), ...; a few of them (32
+//                bytes) without reach()
+//   word(at)     the same anywhere from the last reach() or read() on
 #pragma once
 
 #include <cstddef>
@@ -22,16 +28,35 @@ class FileBytes {
   std::uint32_t word(std::uint32_t i) const noexcept {
     return byte(i) << 24 | byte(i + 1) << 16 | byte(i + 2) << 8 | byte(i + 3);
   }
+  std::uint32_t read(std::uint32_t at) const noexcept { return word(at); }
   void start(std::uint32_t) noexcept {}
   void reach(std::uint32_t) noexcept {}
+  void seek(std::uint32_t) noexcept {}
 
  private:
   const std::byte* data_;
 };
 
-// Whether one of the four bytes is 0xFF.
-SHARD_EXACT constexpr bool has_ff(std::uint32_t word) noexcept {
-  return (word & ((word & 0x7F7F7F7FU) + 0x01010101U) & 0x80808080U) != 0;
+// The highest bit of each of the four bytes that is 0xFF.
+SHARD_EXACT constexpr std::uint32_t ff_bits(std::uint32_t word) noexcept {
+  return word & ((word & 0x7F7F7F7FU) + 0x01010101U) & 0x80808080U;
+}
+
+SHARD_EXACT inline std::uint32_t leading_zeros(std::uint32_t bits) noexcept {
+#if defined(__CUDA_ARCH__)
+  return static_cast<std::uint32_t>(__clz(static_cast<int>(bits)));
+#else
+  return static_cast<std::uint32_t>(__builtin_clz(bits));
+#endif
+}
+
+// The upper 32 of the 64 bits `high`, `low` behind the first `bits`, 0 to 31.
+SHARD_EXACT inline std::uint32_t funnel(std::uint32_t high, std::uint32_t low, std::uint32_t bits) noexcept {
+#if defined(__CUDA_ARCH__)
+  return __funnelshift_l(low, high, bits);
+#else
+  return static_cast<std::uint32_t>(((std::uint64_t{high} << 32 | low) << bits) >> 32);
+#endif
 }
 
 template <class Bytes>
@@ -39,44 +64,35 @@ class BitReader {
  public:
   // Positions are in bits of the file's bytes from `first`, stuffing included.
   SHARD_EXACT BitReader(const Bytes& bytes, std::uint32_t first, std::uint32_t end, std::uint32_t position)
-      : bytes_(bytes), first_(first), end_(end) {
+      : bytes_(bytes), first_(first), end_(end), near_end_(end < 7 ? 0 : end - 7) {
     go_to(position);
   }
 
-  // At least 32 bits can be taken after it.
+  // At least 33 bits can be taken after it, if at most 32 were taken since the last time.
   SHARD_EXACT void refill() {
-    if (count_ > 32) return;
-    if (end_ - at_ >= 4) {
-      const std::uint32_t word = bytes_.word(at_);
-      if (!has_ff(word)) {
-        window_ |= static_cast<std::uint64_t>(word) << (32 - count_);
-        count_ += 32;
-        at_ += 4;
-        bytes_.reach(at_);
-        return;
-      }
-    }
-    while (count_ <= 56) append_byte();
-    bytes_.reach(at_);
+    if (used_ < 32) return;
+    high_ = low_;
+    low_ = next_word();
+    used_ -= 32;
   }
-  // The next 16 bits; they are there after refill().
-  SHARD_EXACT std::uint32_t peek16() const { return static_cast<std::uint32_t>(window_ >> 48); }
-  SHARD_EXACT void skip(std::uint32_t bits) {
-    window_ <<= bits;
-    count_ -= bits;
-  }
+  // To be called before each 5 words or so that are taken.
+  SHARD_EXACT void fetch() { bytes_.reach(at_); }
+  // The next 32 bits, right after refill().
+  SHARD_EXACT std::uint32_t peek32() const { return funnel(high_, low_, used_); }
+  SHARD_EXACT std::uint32_t peek16() const { return peek32() >> 16; }
+  SHARD_EXACT void skip(std::uint32_t bits) { used_ += bits; }
   // 1 to 16 bits.
   SHARD_EXACT std::uint32_t take(std::uint32_t bits) {
-    const auto value = static_cast<std::uint32_t>(window_ >> (64 - bits));
+    const std::uint32_t window = used_ < 32 ? funnel(high_, low_, used_) : low_ << (used_ - 32);
     skip(bits);
-    return value;
+    return window >> (32 - bits);
   }
   // More bits were taken than there are.
-  SHARD_EXACT bool overrun() const { return count_ < added_; }
+  SHARD_EXACT bool overrun() const { return 64 - used_ < added_; }
 
   // Of the next bit. Whole bytes go back one by one: a zero behind 0xFF is stuffing here, too.
   SHARD_EXACT std::uint32_t position() const {
-    const std::uint32_t unread = overrun() ? 0 : count_ - added_;
+    const std::uint32_t unread = overrun() ? 0 : 64 - used_ - added_;
     std::uint32_t at = at_;
     for (std::uint32_t bytes = (unread + 7) / 8; bytes > 0 && at > first_; --bytes) at = before(at);
     return (at - first_) * 8 + (8 - unread % 8) % 8;
@@ -85,7 +101,7 @@ class BitReader {
   // Goes on behind the restart marker `number`, 0 to 7. False: the data do not end right here with this
   // marker.
   SHARD_EXACT bool restart(std::uint32_t number) {
-    if (overrun() || count_ - added_ >= 8) return false;
+    if (overrun() || 64 - used_ - added_ >= 8) return false;
     std::uint32_t at = at_;
     if (end_ - at < 2 || bytes_.byte(at) != 0xFF) return false;
     while (end_ - at >= 2 && bytes_.byte(at + 1) == 0xFF) ++at;  // fill bytes
@@ -98,31 +114,70 @@ class BitReader {
   SHARD_EXACT void go_to(std::uint32_t position) {
     const std::uint32_t size = end_ - first_;
     at_ = first_ + (position / 8 < size ? position / 8 : size);
-    window_ = 0;
-    count_ = added_ = 0;
-    if (position % 8 != 0) {
-      append_byte();
-      skip(position % 8);
-    }
+    added_ = 0;
+    used_ = position % 8;
     bytes_.start(at_);
+    bytes_.seek(at_);
+    SHARD_ROLLED
+    for (int i = 0; i < 2; ++i) {
+      high_ = low_;
+      low_ = next_word();
+    }
   }
-  SHARD_EXACT void append_byte() {
-    std::uint32_t byte = 0;
-    if (at_ >= end_) {
-      added_ += 8;
-    } else {
-      byte = bytes_.byte(at_);
+  SHARD_EXACT std::uint32_t next_word() {
+    if (at_ >= near_end_) return last_word();
+    const std::uint32_t word = bytes_.read(at_);
+    const std::uint32_t ff = ff_bits(word);
+    if (ff != 0) return without_stuffing(word, ff);
+    at_ += 4;
+    return word;
+  }
+  SHARD_EXACT std::uint32_t last_word() {
+    std::uint32_t word = 0;
+    SHARD_ROLLED
+    for (int i = 0; i < 4; ++i) word = word << 8 | next_byte();
+    bytes_.reach(at_);
+    bytes_.seek(at_);
+    return word;
+  }
+  // `word`: the next four bytes, with 0xFF where `ff` has bits.
+  SHARD_EXACT std::uint32_t without_stuffing(std::uint32_t word, std::uint32_t ff) {
+    std::uint32_t following = bytes_.word(at_ + 4);
+    at_ += 4;
+    while (ff != 0) {
+      const std::uint32_t kept = leading_zeros(ff) + 8;  // bits up to the 0xFF
+      const std::uint32_t rest = kept == 32 ? 0 : 0xFFFFFFFFU >> kept;
+      const std::uint32_t next = word << 8 | following >> 24;  // one byte further
+      const std::uint32_t behind = kept == 32 ? following >> 24 : word >> (24 - kept) & 0xFFU;
+      if (behind != 0) {  // a marker: zeros from here on
+        at_ -= (32 - kept + 8) / 8;
+        added_ += 32 - kept + 8;
+        word &= ~(0xFFFFFFFFU >> (kept - 8));
+        break;
+      }
+      word = (word & ~rest) | (next & rest);
+      following <<= 8;
+      ++at_;
+      ff = ff_bits(word) & rest;
+    }
+    bytes_.reach(at_);
+    bytes_.seek(at_);
+    return word;
+  }
+  SHARD_EXACT std::uint32_t next_byte() {
+    if (at_ < end_) {
+      const std::uint32_t byte = bytes_.byte(at_);
       if (byte != 0xFF) {
         ++at_;
-      } else if (end_ - at_ >= 2 && bytes_.byte(at_ + 1) == 0) {
+        return byte;
+      }
+      if (end_ - at_ >= 2 && bytes_.byte(at_ + 1) == 0) {
         at_ += 2;
-      } else {
-        byte = 0;
-        added_ += 8;
+        return byte;
       }
     }
-    window_ |= static_cast<std::uint64_t>(byte) << (56 - count_);
-    count_ += 8;
+    added_ += 8;
+    return 0;
   }
   SHARD_EXACT std::uint32_t before(std::uint32_t at) const {
     const bool stuffing = at - first_ >= 2 && bytes_.byte(at - 1) == 0 && bytes_.byte(at - 2) == 0xFF;
@@ -132,10 +187,12 @@ class BitReader {
   Bytes bytes_;
   std::uint32_t first_;
   std::uint32_t end_;
-  std::uint32_t at_ = 0;      // the next byte to load
-  std::uint64_t window_ = 0;  // loaded bits, the next one highest
-  std::uint32_t count_ = 0;   // of them
-  std::uint32_t added_ = 0;   // zeros behind the end that were loaded
+  std::uint32_t near_end_;  // from here on, a word and its stuffing may lead beyond the end
+  std::uint32_t at_ = 0;    // the next byte to load
+  std::uint32_t high_ = 0;  // the window: bits that were loaded, the next one highest
+  std::uint32_t low_ = 0;
+  std::uint32_t used_ = 0;   // bits of the window that were taken, below 64
+  std::uint32_t added_ = 0;  // zeros behind the end that were loaded
 };
 
 }  // namespace shard::jpeg

@@ -14,53 +14,14 @@
 #include <vector>
 
 #include "base/host_device.hpp"
+#include "jpeg/frame_file.hpp"
 #include "jpeg/header.hpp"
 #include "jpeg/index.hpp"
 #include "jpeg/layout.hpp"
-#include "shard/jpeg_file.hpp"
 
 namespace shard::jpeg {
 
 inline constexpr std::uint32_t kFrameAlignment = 16;
-inline constexpr std::uint32_t kMostPixelsOfSide = 65500;  // libjpeg's JPEG_MAX_DIMENSION
-
-// Component `component` has h x v blocks per MCU, as in FrameFile::factors.
-SHARD_EXACT constexpr std::uint32_t factors_of(std::uint32_t component, std::uint32_t h,
-                                               std::uint32_t v) noexcept {
-  return (h | v << 4) << (8 * component);
-}
-
-// All of the layout that follows from the size and the factors. Colour, tables and restart interval keep
-// their defaults: they are in the file. `file` was checked, or only the layout is wrong.
-SHARD_EXACT constexpr Layout geometry_of(const FrameFile& file) noexcept {
-  Layout layout;
-  layout.width = file.width();
-  layout.height = file.height();
-  layout.components = static_cast<std::uint8_t>(file.components());
-  for (std::uint32_t c = 0; c < layout.components; ++c) {
-    if (file.h(c) > layout.h_max) layout.h_max = static_cast<std::uint8_t>(file.h(c));
-    if (file.v(c) > layout.v_max) layout.v_max = static_cast<std::uint8_t>(file.v(c));
-  }
-  const std::uint32_t columns = kBlockSide * layout.h_max;
-  const std::uint32_t rows = kBlockSide * layout.v_max;
-  layout.mcu_columns = (layout.width + columns - 1) / columns;
-  layout.mcu_rows = (layout.height + rows - 1) / rows;
-  for (std::uint32_t c = 0; c < layout.components; ++c) {
-    Plane& plane = layout.planes[c];
-    plane.h = static_cast<std::uint8_t>(file.h(c));
-    plane.v = static_cast<std::uint8_t>(file.v(c));
-    plane.width = (layout.width * plane.h + layout.h_max - 1U) / layout.h_max;
-    plane.height = (layout.height * plane.v + layout.v_max - 1U) / layout.v_max;
-    plane.columns = layout.mcu_columns * plane.h;
-    plane.rows = layout.mcu_rows * plane.v;
-    for (std::uint32_t block = 0; block < file.h(c) * file.v(c); ++block)
-      if (layout.blocks_of_mcu < kMostBlocksOfMcu)
-        layout.blocks[layout.blocks_of_mcu++] = {static_cast<std::uint8_t>(c),
-                                                 static_cast<std::uint8_t>(block % plane.h),
-                                                 static_cast<std::uint8_t>(block / plane.h)};
-  }
-  return layout;
-}
 
 // Where the index begins in the frame.
 SHARD_EXACT constexpr std::uint64_t index_offset(const FrameFile& file) noexcept {

@@ -15,12 +15,11 @@
 #include <cstdint>
 #include <span>
 
+#include "jpeg/header_scan.hpp"
 #include "jpeg/huffman.hpp"
 #include "jpeg/layout.hpp"
 
 namespace shard::jpeg {
-
-inline constexpr std::uint32_t kMostTables = 4;  // of each kind
 
 struct Header {
   Layout layout;
@@ -30,6 +29,9 @@ struct Header {
   bool adobe = false;             // the file has Adobe's marker
   std::uint32_t data_offset = 0;  // the first byte of entropy-coded data
 };
+
+// Throws what the fault says: corrupt or unsupported, with the values of the scan.
+[[noreturn]] void throw_header_fault(const HeaderScan& scan);
 
 // At most 2^32 - 1 bytes. The tables that the scan uses are there, and make prefix codes.
 Header parse_header(std::span<const std::byte> file);

@@ -16,6 +16,7 @@
 namespace shard::jpeg {
 
 inline constexpr std::uint32_t kLongestCode = 16;
+inline constexpr std::uint32_t kMostDcBits = 15;  // of a DC difference
 inline constexpr std::uint32_t kFirstLevelBits = 9;
 // Codes stand in order of their length, so all but 7 second levels have codes of one length and as many
 // entries as codes: 512 + 256 + 7 * 128.
@@ -56,9 +57,16 @@ SHARD_EXACT constexpr std::uint32_t second_level_bits(const std::uint16_t* left,
   return bits;
 }
 
-// `table` is a prefix code.
-SHARD_EXACT constexpr void make_look_up(const HuffmanTable& table, std::uint16_t* entries) noexcept {
-  for (std::uint32_t i = 0; i < kLookUpEntries; ++i) entries[i] = 0;
+// Whether the table may be one of DC differences.
+SHARD_EXACT constexpr bool is_dc_table(const HuffmanTable& table) noexcept {
+  for (const std::uint8_t symbol : table.symbols)
+    if (symbol > kMostDcBits) return false;
+  return true;
+}
+
+// Fills entries that are all 0, of which kLookUpEntries are there; returns how many are used. `table` is a
+// prefix code.
+SHARD_EXACT constexpr std::uint32_t fill_look_up(const HuffmanTable& table, std::uint16_t* entries) noexcept {
   std::uint16_t left[kLongestCode + 1] = {};
   std::uint32_t longest = 0;
   for (std::uint32_t length = 1; length <= kLongestCode; ++length) {
@@ -90,6 +98,12 @@ SHARD_EXACT constexpr void make_look_up(const HuffmanTable& table, std::uint16_t
       for (std::uint32_t k = 0; k < (1U << shift); ++k) entries[first + k] = entry;
       --left[length];
     }
+  return unused;
+}
+
+SHARD_EXACT constexpr void make_look_up(const HuffmanTable& table, std::uint16_t* entries) noexcept {
+  for (std::uint32_t i = 0; i < kLookUpEntries; ++i) entries[i] = 0;
+  fill_look_up(table, entries);
 }
 
 // `bits`: the next 16 of the data. The symbol, and the length of its code << 8; 0: there is no such code.
@@ -99,6 +113,44 @@ SHARD_EXACT constexpr std::uint32_t look_up(const std::uint16_t* entries, std::u
     const std::uint32_t width = (entry >> 11) & 7U;
     entry = entries[(entry & 0x7FFU) + ((bits & 0x7FU) >> (7U - width))];
   }
+  return entry;
+}
+
+// The same for decoders that form values: everything that a code says, ready to use.
+//
+//   byte 0   length of the code
+//   byte 1   length of the code and its value
+//   byte 2   length of the value
+//   byte 3   how far an AC code leads in the zigzag: its run + 1; 64 at the end of a block; kNoCode: no code
+//            begins with these bits; 0: a link, whose byte 2 is 7 - width, and bytes 0 and 1 the offset
+using CodeEntry = std::uint32_t;
+inline constexpr std::uint32_t kNoCode = 192;
+
+struct CodeTable {
+  CodeEntry entries[kLookUpEntries] = {};
+};
+
+SHARD_EXACT constexpr CodeEntry code_entry(std::uint32_t entry) noexcept {
+  if (entry == 0) return kNoCode << 24;
+  if ((entry & 0x8000U) != 0) return (7U - ((entry >> 11) & 7U)) << 16 | (entry & 0x7FFU);
+  const std::uint32_t length = entry >> 8;
+  const std::uint32_t size = entry & 15U;
+  const std::uint32_t run = (entry >> 4) & 15U;
+  const std::uint32_t advance = size == 0 && run != 15 ? 64 : run + 1;
+  return advance << 24 | size << 16 | (length + size) << 8 | length;
+}
+
+// `table` is a prefix code.
+inline void make_codes(const HuffmanTable& table, CodeTable& codes) noexcept {
+  LookUp look_up;
+  make_look_up(table, look_up.entries);
+  for (std::uint32_t i = 0; i < kLookUpEntries; ++i) codes.entries[i] = code_entry(look_up.entries[i]);
+}
+
+// `window`: the next 32 bits of the data.
+SHARD_EXACT constexpr CodeEntry code_at(const CodeEntry* entries, std::uint32_t window) noexcept {
+  CodeEntry entry = entries[window >> (32 - kFirstLevelBits)];
+  if (entry >> 24 == 0) entry = entries[(entry & 0xFFFFU) + ((window >> 16 & 0x7FU) >> (entry >> 16))];
   return entry;
 }
 
