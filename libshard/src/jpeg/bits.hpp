@@ -34,6 +34,8 @@ SHARD_EXACT constexpr bool has_ff(std::uint32_t word) noexcept {
   return (word & ((word & 0x7F7F7F7FU) + 0x01010101U) & 0x80808080U) != 0;
 }
 
+inline constexpr std::uint32_t kNoRestart = 8;
+
 template <class Bytes>
 class BitReader {
  public:
@@ -43,6 +45,17 @@ class BitReader {
     go_to(position);
   }
 
+  SHARD_EXACT void go_to(std::uint32_t position) {
+    const std::uint32_t size = end_ - first_;
+    at_ = first_ + (position / 8 < size ? position / 8 : size);
+    window_ = 0;
+    count_ = added_ = 0;
+    if (position % 8 != 0) {
+      append_byte();
+      skip(position % 8);
+    }
+    bytes_.start(at_);
+  }
   // At least 32 bits can be taken after it.
   SHARD_EXACT void refill() {
     if (count_ > 32) return;
@@ -85,26 +98,36 @@ class BitReader {
   // Goes on behind the restart marker `number`, 0 to 7. False: the data do not end right here with this
   // marker.
   SHARD_EXACT bool restart(std::uint32_t number) {
-    if (overrun() || count_ - added_ >= 8) return false;
-    std::uint32_t at = at_;
-    if (end_ - at < 2 || bytes_.byte(at) != 0xFF) return false;
-    while (end_ - at >= 2 && bytes_.byte(at + 1) == 0xFF) ++at;  // fill bytes
-    if (end_ - at < 2 || bytes_.byte(at + 1) != 0xD0 + number) return false;
-    go_to((at + 2 - first_) * 8);
+    if (is_off_end()) return false;
+    const Restart next = next_restart();
+    if (next.number != number) return false;
+    go_to((next.behind - first_) * 8);
     return true;
+  }
+  // The same with whichever restart marker it is: its number. kNoRestart: none stands right here.
+  SHARD_EXACT std::uint32_t restart() { return is_off_end() ? kNoRestart : restart_behind_data(); }
+  // The same, however many bits were taken behind the end: the data end with this marker.
+  SHARD_EXACT std::uint32_t restart_behind_data() {
+    const Restart next = next_restart();
+    if (next.number != kNoRestart) go_to((next.behind - first_) * 8);
+    return next.number;
   }
 
  private:
-  SHARD_EXACT void go_to(std::uint32_t position) {
-    const std::uint32_t size = end_ - first_;
-    at_ = first_ + (position / 8 < size ? position / 8 : size);
-    window_ = 0;
-    count_ = added_ = 0;
-    if (position % 8 != 0) {
-      append_byte();
-      skip(position % 8);
-    }
-    bytes_.start(at_);
+  struct Restart {
+    std::uint32_t number;  // of the marker that comes next, or kNoRestart
+    std::uint32_t behind;  // the byte behind it
+  };
+  // A byte before the end is left, or bits behind it were taken.
+  SHARD_EXACT bool is_off_end() const { return overrun() || count_ - added_ >= 8; }
+  SHARD_EXACT Restart next_restart() const {
+    std::uint32_t at = at_;
+    if (end_ - at < 2 || bytes_.byte(at) != 0xFF) return {kNoRestart, 0};
+    while (end_ - at >= 2 && bytes_.byte(at + 1) == 0xFF) ++at;  // fill bytes
+    if (end_ - at < 2) return {kNoRestart, 0};
+    const std::uint32_t marker = bytes_.byte(at + 1);
+    if (marker < 0xD0 || marker > 0xD7) return {kNoRestart, 0};
+    return {marker - 0xD0, at + 2};
   }
   SHARD_EXACT void append_byte() {
     std::uint32_t byte = 0;

@@ -21,6 +21,8 @@ enum class Fault : std::uint8_t {
   overrun,  // the data end within the piece
   restart,  // no restart marker where one must be
   end,      // the piece does not end where the next one begins, or with other predictors
+  rest,     // something else than the end of the file's image follows the last MCU
+  lanes,    // the file is too large for what its index would take on a device
 };
 
 // Where a piece begins.

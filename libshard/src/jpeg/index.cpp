@@ -11,8 +11,6 @@
 namespace shard::jpeg {
 namespace {
 
-constexpr std::uint8_t kIndexVersion = 1;
-
 [[noreturn]] void bad_index(const std::string& what) {
   throw Error(ErrorCode::corrupt, "JPEG index: " + what);
 }

@@ -28,6 +28,7 @@
 namespace shard::jpeg {
 
 inline constexpr std::size_t kIndexHeadBytes = 16;
+inline constexpr std::uint8_t kIndexVersion = 1;
 
 // The bytes of an index; in 64 bits it cannot overflow.
 constexpr std::uint64_t index_bytes(const Layout& layout) noexcept {

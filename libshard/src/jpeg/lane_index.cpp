@@ -1,0 +1,90 @@
+#include "jpeg/lane_index.hpp"
+
+#include <fmt/format.h>
+
+#include "shard/error.hpp"
+
+namespace shard::jpeg {
+namespace {
+
+using FileLane = LaneDecoder<FileBytes>;
+
+void run_lane(FileLane& lane, bool more) {
+  while (more) {
+    while (!lane.step()) {
+    }
+    more = lane.turn();
+  }
+}
+
+// As a block of threads does it.
+void run_group(const Layout& layout, const Scan<FileBytes>& scan, const StartPool& pool, const LanePlan& plan,
+               std::uint32_t group, std::span<Lane> slots) {
+  std::vector<FileLane> lanes;
+  const std::uint32_t count = plan.lanes_of(group);
+  lanes.reserve(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    FileLane& lane = lanes.emplace_back(layout, scan, pool);
+    run_lane(lane, lane.begin(plan, LanePlan::first_lane(group) + i));
+    lane.publish(slots[i]);
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    run_lane(lanes[i], lanes[i].join(slots.data() + i + 1, count - i - 1));
+    lanes[i].finish(slots[i]);
+  }
+}
+
+Fault write_entries(const LaneChain<FileBytes>& chain, const StartPool& pool, std::span<const Lane> lanes) {
+  Fault fault = Fault::none;
+  for (const Lane& lane : lanes) {
+    if (lane.enter == kNoStart) continue;
+    StartReader starts(pool, lane.first_chunk, lane.count);
+    for (; !starts.at_end() && fault == Fault::none; starts.next())
+      if (starts.number() >= lane.enter) fault = chain.write(lane, starts.number(), starts.get());
+    if (fault == Fault::none) fault = chain.write(lane, lane.count, lane.exit);
+  }
+  return fault;
+}
+
+}  // namespace
+
+LaneIndex::Result LaneIndex::build(std::span<const std::byte> file, const Header& header) {
+  if (file.size() >= kMostIndexedBytes)
+    throw Error(ErrorCode::unsupported, fmt::format("JPEG: a file of {} bytes; less than {} can be indexed",
+                                                    file.size(), kMostIndexedBytes));
+  return build(file, header, plan_lanes(header.layout.mcus(), static_cast<std::uint32_t>(file.size())));
+}
+
+LaneIndex::Result LaneIndex::build(std::span<const std::byte> file, const Header& header,
+                                   const LanePlan& plan) {
+  const Layout& layout = header.layout;
+  Result result;
+  result.plan = plan;
+  starts_.resize(std::size_t{result.plan.chunks} * kStartsOfChunk);
+  links_.resize(result.plan.chunks);
+  lanes_.assign(result.plan.slots(), {});
+  result.index.resize(index_bytes(layout));
+  const StartPool pool{starts_.data(), links_.data(), &result.chunks_taken, result.plan.chunks};
+
+  look_ups_.resize(std::size_t{2} * kMostTables);
+  for (std::uint32_t c = 0; c < layout.components; ++c) {
+    const Plane& plane = layout.planes[c];
+    make_look_up(header.dc[plane.dc], look_ups_[plane.dc].entries);
+    make_look_up(header.ac[plane.ac], look_ups_[kMostTables + plane.ac].entries);
+  }
+  const Scan<FileBytes> scan{FileBytes(file), header.data_offset, static_cast<std::uint32_t>(file.size()),
+                             look_ups_[0].entries, kMostTables};
+  for (std::uint32_t group = 0; group < result.plan.groups; ++group)
+    run_group(layout, scan, pool, result.plan, group,
+              std::span(lanes_).subspan(std::size_t{group} * kLanesOfGroup, kLanesOfGroup));
+
+  const IndexTarget target(result.index.data(), layout);
+  LaneChain<FileBytes> chain(layout, scan, result.plan, pool, lanes_.data(), target);
+  result.fault = chain.follow();
+  if (result.fault == Fault::none) result.fault = write_entries(chain, pool, lanes_);
+  if (result.fault != Fault::none && chain.may_be_wrong()) result.fault = chain.read_whole();
+  result.read_alone = chain.read_alone();
+  return result;
+}
+
+}  // namespace shard::jpeg
