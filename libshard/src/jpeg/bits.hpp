@@ -36,7 +36,8 @@ SHARD_EXACT constexpr bool has_ff(std::uint32_t word) noexcept {
 
 inline constexpr std::uint32_t kNoRestart = 8;
 
-template <class Bytes>
+// kAsksOften: position() is called often, so it costs a register to make it quick.
+template <class Bytes, bool kAsksOften = false>
 class BitReader {
  public:
   // Positions are in bits of the file's bytes from `first`, stuffing included.
@@ -48,6 +49,7 @@ class BitReader {
   SHARD_EXACT void go_to(std::uint32_t position) {
     const std::uint32_t size = end_ - first_;
     at_ = first_ + (position / 8 < size ? position / 8 : size);
+    if (kAsksOften) stuffed_ = at_;
     window_ = 0;
     count_ = added_ = 0;
     if (position % 8 != 0) {
@@ -90,8 +92,12 @@ class BitReader {
   // Of the next bit. Whole bytes go back one by one: a zero behind 0xFF is stuffing here, too.
   SHARD_EXACT std::uint32_t position() const {
     const std::uint32_t unread = overrun() ? 0 : count_ - added_;
+    const std::uint32_t whole = (unread + 7) / 8;
     std::uint32_t at = at_;
-    for (std::uint32_t bytes = (unread + 7) / 8; bytes > 0 && at > first_; --bytes) at = before(at);
+    if (kAsksOften && at_ - stuffed_ >= whole)
+      at -= whole;
+    else
+      for (std::uint32_t bytes = whole; bytes > 0 && at > first_; --bytes) at = before(at);
     return (at - first_) * 8 + (8 - unread % 8) % 8;
   }
 
@@ -139,6 +145,7 @@ class BitReader {
         ++at_;
       } else if (end_ - at_ >= 2 && bytes_.byte(at_ + 1) == 0) {
         at_ += 2;
+        if (kAsksOften) stuffed_ = at_;
       } else {
         byte = 0;
         added_ += 8;
@@ -155,10 +162,11 @@ class BitReader {
   Bytes bytes_;
   std::uint32_t first_;
   std::uint32_t end_;
-  std::uint32_t at_ = 0;      // the next byte to load
-  std::uint64_t window_ = 0;  // loaded bits, the next one highest
-  std::uint32_t count_ = 0;   // of them
-  std::uint32_t added_ = 0;   // zeros behind the end that were loaded
+  std::uint32_t at_ = 0;       // the next byte to load
+  std::uint32_t stuffed_ = 0;  // kAsksOften: behind the last stuffing that was loaded, or where it began
+  std::uint64_t window_ = 0;   // loaded bits, the next one highest
+  std::uint32_t count_ = 0;    // of them
+  std::uint32_t added_ = 0;    // zeros behind the end that were loaded
 };
 
 }  // namespace shard::jpeg

@@ -60,9 +60,15 @@ class LaneChain {
   static constexpr std::uint64_t kMostBitsAlone = std::uint64_t{1} << 25;
 
   // Borrows all. `lanes`: plan.slots().
-  SHARD_EXACT LaneChain(const Layout& layout, const Scan<Bytes>& scan, const LanePlan& plan,
-                        const StartPool& pool, Lane* lanes, const IndexTarget& target)
-      : layout_(layout), scan_(scan), plan_(plan), pool_(pool), lanes_(lanes), target_(target) {}
+  SHARD_EXACT LaneChain(const Layout& layout, const McuCodes& codes, const Scan<Bytes>& scan,
+                        const LanePlan& plan, const StartPool& pool, Lane* lanes, const IndexTarget& target)
+      : layout_(layout),
+        codes_(codes),
+        scan_(scan),
+        plan_(plan),
+        pool_(pool),
+        lanes_(lanes),
+        target_(target) {}
 
   // Sets enter, base and predictors of the lanes with true starts.
   SHARD_EXACT Fault follow() {
@@ -151,10 +157,10 @@ class LaneChain {
   // Reads codes from `place` on, to the end of the image or, if `joins`, to a start of a lane behind
   // place.lane, which it becomes.
   SHARD_EXACT Fault read_on(Place& place, bool joins, std::uint32_t& enter, Sums& enter_sums) {
-    McuWalker<Bytes> walker(layout_, scan_);
+    McuWalker<Bytes> walker(codes_, scan_);
     walker.go_to(place.position);
     walker.set_sums(place.predictors);
-    BitReader<Bytes>& bits = walker.bits();
+    auto& bits = walker.bits();
     const std::uint32_t begin = place.position;
     std::uint32_t known = place.lane;
     StartReader starts(pool_, kNoChunk, 0);
@@ -192,6 +198,7 @@ class LaneChain {
   }
 
   const Layout& layout_;
+  const McuCodes& codes_;
   const Scan<Bytes>& scan_;
   const LanePlan& plan_;
   const StartPool& pool_;

@@ -51,11 +51,12 @@ struct Lane {
 template <class Bytes>
 class LaneDecoder {
  public:
-  // Borrows all.
-  SHARD_EXACT LaneDecoder(const Layout& layout, const Scan<Bytes>& scan, const StartPool& pool)
-      : restarts_(layout.restart_interval != 0),
+  // Borrows all. `restarts`: the image has a restart interval.
+  SHARD_EXACT LaneDecoder(const McuCodes& codes, bool restarts, const Scan<Bytes>& scan,
+                          const StartPool& pool)
+      : restarts_(restarts),
         scan_(scan),
-        walker_(layout, scan),
+        walker_(codes, scan),
         starts_(pool),
         pool_(pool),
         next_(pool, kNoChunk, 0) {}
@@ -78,7 +79,7 @@ class LaneDecoder {
   SHARD_EXACT bool turn() {
     if (!walker_.next_block()) return true;
     if (walker_.fault() != Fault::none) return fail();
-    BitReader<Bytes>& bits = walker_.bits();
+    auto& bits = walker_.bits();
     at_.flags = (at_.flags & McuStart::kAbsolute) | kNoRestart;
     if (restarts_) {
       const std::uint32_t number = bits.restart();
@@ -176,7 +177,7 @@ class LaneDecoder {
   SHARD_EXACT bool fail() {
     failed_ = true;
     if (joins_ || begin_ == 0) return false;
-    BitReader<Bytes>& bits = walker_.bits();
+    auto& bits = walker_.bits();
     if (walker_.fault() == Fault::code) {
       const std::uint32_t byte = bits.position() / 8 + 1;
       starts_.clear();

@@ -18,13 +18,13 @@ void run_lane(FileLane& lane, bool more) {
 }
 
 // As a block of threads does it.
-void run_group(const Layout& layout, const Scan<FileBytes>& scan, const StartPool& pool, const LanePlan& plan,
-               std::uint32_t group, std::span<Lane> slots) {
+void run_group(const McuCodes& codes, bool restarts, const Scan<FileBytes>& scan, const StartPool& pool,
+               const LanePlan& plan, std::uint32_t group, std::span<Lane> slots) {
   std::vector<FileLane> lanes;
   const std::uint32_t count = plan.lanes_of(group);
   lanes.reserve(count);
   for (std::uint32_t i = 0; i < count; ++i) {
-    FileLane& lane = lanes.emplace_back(layout, scan, pool);
+    FileLane& lane = lanes.emplace_back(codes, restarts, scan, pool);
     run_lane(lane, lane.begin(plan, LanePlan::first_lane(group) + i));
     lane.publish(slots[i]);
   }
@@ -74,12 +74,14 @@ LaneIndex::Result LaneIndex::build(std::span<const std::byte> file, const Header
   }
   const Scan<FileBytes> scan{FileBytes(file), header.data_offset, static_cast<std::uint32_t>(file.size()),
                              look_ups_[0].entries, kMostTables};
+  McuCodes codes;
+  make_codes(layout, kMostTables, codes);
   for (std::uint32_t group = 0; group < result.plan.groups; ++group)
-    run_group(layout, scan, pool, result.plan, group,
+    run_group(codes, layout.restart_interval != 0, scan, pool, result.plan, group,
               std::span(lanes_).subspan(std::size_t{group} * kLanesOfGroup, kLanesOfGroup));
 
   const IndexTarget target(result.index.data(), layout);
-  LaneChain<FileBytes> chain(layout, scan, result.plan, pool, lanes_.data(), target);
+  LaneChain<FileBytes> chain(layout, codes, scan, result.plan, pool, lanes_.data(), target);
   result.fault = chain.follow();
   if (result.fault == Fault::none) result.fault = write_entries(chain, pool, lanes_);
   if (result.fault != Fault::none && chain.may_be_wrong()) result.fault = chain.read_whole();
