@@ -2,8 +2,9 @@
 // stuffing, anything else behind it a marker, where the data end. After the end come zeros, which are
 // counted. Never reads outside of [first, end).
 //
-// `Bytes` is a source: byte(i) is byte i of the file; word(i) are bytes i to i + 3, the first one highest,
-// where i is what start() or reach() was last told. So a source can fetch ahead.
+// `Bytes` is a source: byte(i) is byte i of the file. What start() or reach() was last told is a place:
+// from there on, near(i) are 16 bytes, and word(i) are four of them, the first one highest. So a source can
+// fetch ahead.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +20,7 @@ class FileBytes {
  public:
   explicit FileBytes(std::span<const std::byte> file) noexcept : data_(file.data()) {}
   std::uint32_t byte(std::uint32_t i) const noexcept { return std::to_integer<std::uint32_t>(data_[i]); }
+  std::uint32_t near(std::uint32_t i) const noexcept { return byte(i); }
   std::uint32_t word(std::uint32_t i) const noexcept {
     return byte(i) << 24 | byte(i + 1) << 16 | byte(i + 2) << 8 | byte(i + 3);
   }
@@ -32,6 +34,15 @@ class FileBytes {
 // Whether one of the four bytes is 0xFF.
 SHARD_EXACT constexpr bool has_ff(std::uint32_t word) noexcept {
   return (word & ((word & 0x7F7F7F7FU) + 0x01010101U) & 0x80808080U) != 0;
+}
+
+// The upper 32 of the 64 bits `high`, `low` behind the first `bits`, 0 to 31.
+SHARD_EXACT inline std::uint32_t funnel(std::uint32_t high, std::uint32_t low, std::uint32_t bits) noexcept {
+#if defined(__CUDA_ARCH__)
+  return __funnelshift_l(low, high, bits);
+#else
+  return static_cast<std::uint32_t>(((std::uint64_t{high} << 32 | low) << bits) >> 32);
+#endif
 }
 
 inline constexpr std::uint32_t kNoRestart = 8;
@@ -50,48 +61,36 @@ class BitReader {
     const std::uint32_t size = end_ - first_;
     at_ = first_ + (position / 8 < size ? position / 8 : size);
     if (kAsksOften) stuffed_ = at_;
-    window_ = 0;
-    count_ = added_ = 0;
-    if (position % 8 != 0) {
-      append_byte();
-      skip(position % 8);
-    }
+    added_ = 0;
+    used_ = position % 8;
     bytes_.start(at_);
+    high_ = next_word();
+    low_ = next_word();
   }
-  // At least 32 bits can be taken after it.
+
+  // At least 33 bits can be taken after it, if at most 32 were taken since the last time.
   SHARD_EXACT void refill() {
-    if (count_ > 32) return;
-    if (end_ - at_ >= 4) {
-      const std::uint32_t word = bytes_.word(at_);
-      if (!has_ff(word)) {
-        window_ |= static_cast<std::uint64_t>(word) << (32 - count_);
-        count_ += 32;
-        at_ += 4;
-        bytes_.reach(at_);
-        return;
-      }
-    }
-    while (count_ <= 56) append_byte();
-    bytes_.reach(at_);
+    if (used_ < 32) return;
+    high_ = low_;
+    low_ = next_word();
+    used_ -= 32;
   }
-  // The next 16 bits; they are there after refill().
-  SHARD_EXACT std::uint32_t peek16() const { return static_cast<std::uint32_t>(window_ >> 48); }
-  SHARD_EXACT void skip(std::uint32_t bits) {
-    window_ <<= bits;
-    count_ -= bits;
-  }
+  // The next 32 bits, right after refill().
+  SHARD_EXACT std::uint32_t peek32() const { return funnel(high_, low_, used_); }
+  SHARD_EXACT std::uint32_t peek16() const { return peek32() >> 16; }
+  SHARD_EXACT void skip(std::uint32_t bits) { used_ += bits; }
   // 1 to 16 bits.
   SHARD_EXACT std::uint32_t take(std::uint32_t bits) {
-    const auto value = static_cast<std::uint32_t>(window_ >> (64 - bits));
+    const std::uint32_t window = used_ < 32 ? funnel(high_, low_, used_) : low_ << (used_ - 32);
     skip(bits);
-    return value;
+    return window >> (32 - bits);
   }
   // More bits were taken than there are.
-  SHARD_EXACT bool overrun() const { return count_ < added_; }
+  SHARD_EXACT bool overrun() const { return 64 - used_ < added_; }
 
   // Of the next bit. Whole bytes go back one by one: a zero behind 0xFF is stuffing here, too.
   SHARD_EXACT std::uint32_t position() const {
-    const std::uint32_t unread = overrun() ? 0 : count_ - added_;
+    const std::uint32_t unread = overrun() ? 0 : 64 - used_ - added_;
     const std::uint32_t whole = (unread + 7) / 8;
     std::uint32_t at = at_;
     if (kAsksOften && at_ - stuffed_ >= whole)
@@ -125,7 +124,7 @@ class BitReader {
     std::uint32_t behind;  // the byte behind it
   };
   // A byte before the end is left, or bits behind it were taken.
-  SHARD_EXACT bool is_off_end() const { return overrun() || count_ - added_ >= 8; }
+  SHARD_EXACT bool is_off_end() const { return overrun() || 64 - used_ - added_ >= 8; }
   SHARD_EXACT Restart next_restart() const {
     std::uint32_t at = at_;
     if (end_ - at < 2 || bytes_.byte(at) != 0xFF) return {kNoRestart, 0};
@@ -135,24 +134,33 @@ class BitReader {
     if (marker < 0xD0 || marker > 0xD7) return {kNoRestart, 0};
     return {marker - 0xD0, at + 2};
   }
-  SHARD_EXACT void append_byte() {
-    std::uint32_t byte = 0;
-    if (at_ >= end_) {
-      added_ += 8;
+  SHARD_EXACT std::uint32_t next_word() {
+    std::uint32_t word = 0;
+    if (end_ - at_ >= 4) word = bytes_.word(at_);
+    if (end_ - at_ >= 4 && !has_ff(word)) {
+      at_ += 4;
     } else {
-      byte = bytes_.byte(at_);
+      word = 0;
+      for (int i = 0; i < 4; ++i) word = word << 8 | next_byte();
+    }
+    bytes_.reach(at_);
+    return word;
+  }
+  SHARD_EXACT std::uint32_t next_byte() {
+    if (at_ < end_) {
+      const std::uint32_t byte = bytes_.near(at_);
       if (byte != 0xFF) {
         ++at_;
-      } else if (end_ - at_ >= 2 && bytes_.byte(at_ + 1) == 0) {
+        return byte;
+      }
+      if (end_ - at_ >= 2 && bytes_.near(at_ + 1) == 0) {
         at_ += 2;
         if (kAsksOften) stuffed_ = at_;
-      } else {
-        byte = 0;
-        added_ += 8;
+        return byte;
       }
     }
-    window_ |= static_cast<std::uint64_t>(byte) << (56 - count_);
-    count_ += 8;
+    added_ += 8;
+    return 0;
   }
   SHARD_EXACT std::uint32_t before(std::uint32_t at) const {
     const bool stuffing = at - first_ >= 2 && bytes_.byte(at - 1) == 0 && bytes_.byte(at - 2) == 0xFF;
@@ -162,11 +170,12 @@ class BitReader {
   Bytes bytes_;
   std::uint32_t first_;
   std::uint32_t end_;
-  std::uint32_t at_ = 0;       // the next byte to load
-  std::uint32_t stuffed_ = 0;  // kAsksOften: behind the last stuffing that was loaded, or where it began
-  std::uint64_t window_ = 0;   // loaded bits, the next one highest
-  std::uint32_t count_ = 0;    // of them
+  std::uint32_t at_ = 0;    // the next byte to load
+  std::uint32_t high_ = 0;  // the window: bits that were loaded, the next one highest
+  std::uint32_t low_ = 0;
+  std::uint32_t used_ = 0;     // bits of the window that were taken, below 64
   std::uint32_t added_ = 0;    // zeros behind the end that were loaded
+  std::uint32_t stuffed_ = 0;  // kAsksOften: behind the last stuffing that was loaded, or where it began
 };
 
 }  // namespace shard::jpeg

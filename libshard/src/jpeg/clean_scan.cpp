@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "jpeg/marker.hpp"
+#include "jpeg/marker_codes.hpp"
 #include "shard/error.hpp"
 
 namespace shard::jpeg {

@@ -22,18 +22,6 @@ std::string_view text_of(Fault fault) {
 
 }  // namespace
 
-void Decoder::make_parts(const Layout& layout, const McuWindow& window) {
-  for (std::uint32_t c = 0; c < layout.components; ++c) {
-    const Plane& plane = layout.planes[c];
-    Part& part = parts_[c];
-    part.first_column = window.columns.begin * plane.h;
-    part.first_row = window.rows.begin * plane.v;
-    part.columns = window.columns.size() * plane.h;
-    part.rows = window.rows.size() * plane.v;
-    part.coefficients.assign(std::size_t{part.rows} * part.columns * kBlockValues, 0);
-  }
-}
-
 void Decoder::decode_pieces(std::span<const std::byte> file, const Header& header, const Index& index,
                             const McuWindow& window) {
   const Layout& layout = header.layout;
@@ -43,19 +31,17 @@ void Decoder::decode_pieces(std::span<const std::byte> file, const Header& heade
     make_look_up(header.dc[plane.dc], look_ups_[plane.dc].entries);
     make_look_up(header.ac[plane.ac], look_ups_[kMostTables + plane.ac].entries);
   }
+  plan_ = plan_scan(layout, window, kMostTables);
+  coefficients_.assign(std::size_t{plan_.first_line[kMostComponents]} * kBlockValues, 0);
   const Scan<FileBytes> scan{FileBytes(file), header.data_offset, static_cast<std::uint32_t>(file.size()),
-                             look_ups_[0].entries, kMostTables};
+                             look_ups_[0].entries};
   const Range pieces = pieces_of_columns(window.columns);
   for (std::uint32_t row = window.rows.begin; row < window.rows.end; ++row)
     for (std::uint32_t i = pieces.begin; i < pieces.end; ++i) {
       const std::uint32_t piece = row * layout.pieces_of_row() + i;
-      PieceDecoder<FileBytes> decoder(layout, scan, piece, index[piece]);
+      PieceDecoder<FileBytes> decoder(plan_, scan, piece, index[piece]);
       do {
-        const auto [component, block_row, block_column] = decoder.block();
-        Part& part = parts_[component];
-        const std::size_t block =
-            std::size_t{block_row - part.first_row} * part.columns + (block_column - part.first_column);
-        std::int16_t* const values = part.coefficients.data() + block * kBlockValues;
+        std::int16_t* const values = coefficients_.data() + std::size_t{decoder.line()} * kBlockValues;
         const auto put = [values](std::uint32_t k, std::int16_t value) { values[k] = value; };
         while (!decoder.step(put)) {
         }
@@ -67,29 +53,33 @@ void Decoder::decode_pieces(std::span<const std::byte> file, const Header& heade
     }
 }
 
-void Decoder::make_samples(const Header& header) {
+void Decoder::make_samples(const Header& header, const McuWindow& window) {
+  samples_.resize(coefficients_.size());
   for (std::uint32_t c = 0; c < header.layout.components; ++c) {
-    Part& part = parts_[c];
-    const auto& quantization = header.quantization[header.layout.planes[c].quantization];
-    part.samples.resize(part.coefficients.size());
-    const std::uint32_t stride = part.columns * kBlockSide;
-    const std::int16_t* block = part.coefficients.data();
-    for (std::uint32_t row = 0; row < part.rows; ++row)
-      for (std::uint32_t column = 0; column < part.columns; ++column, block += kBlockValues)
-        inverse_dct(block, quantization.data(),
-                    part.samples.data() + (std::size_t{row} * stride + column) * kBlockSide, stride);
+    const Plane& plane = header.layout.planes[c];
+    const std::uint32_t columns = window.columns.size() * plane.h;
+    const std::uint16_t* const quantization = header.quantization[plane.quantization].data();
+    for (std::uint32_t line = plan_.first_line[c]; line < plan_.first_line[c + 1]; ++line) {
+      const std::uint32_t block = line - plan_.first_line[c];
+      std::uint8_t* const plane_samples = samples_.data() + std::size_t{plan_.first_line[c]} * kBlockValues;
+      inverse_dct(coefficients_.data() + std::size_t{line} * kBlockValues, quantization,
+                  plane_samples +
+                      (std::size_t{block / columns} * columns * kBlockSide + block % columns) * kBlockSide,
+                  columns * kBlockSide);
+    }
   }
 }
 
-void Decoder::make_pixels(const Layout& layout, const PixelBox& box) {
+void Decoder::make_pixels(const Layout& layout, const McuWindow& window, const PixelBox& box) {
   const std::uint32_t channels = layout.channels();
   pixels_.resize(std::size_t{box.width} * box.height * channels);
   std::array<Samples, kMostComponents> samples;
   std::array<Upsampling, kMostComponents> ways{};
   for (std::uint32_t c = 0; c < channels; ++c) {
-    const Part& part = parts_[c];
-    samples[c] = {part.samples.data(), part.first_column * kBlockSide, part.first_row * kBlockSide,
-                  part.columns * kBlockSide};
+    const Plane& plane = layout.planes[c];
+    samples[c] = {samples_.data() + std::size_t{plan_.first_line[c]} * kBlockValues,
+                  window.columns.begin * plane.h * kBlockSide, window.rows.begin * plane.v * kBlockSide,
+                  window.columns.size() * plane.h * kBlockSide};
     ways[c] = upsampling_of(layout, c);
   }
   std::uint8_t* pixel = pixels_.data();
@@ -111,10 +101,9 @@ std::span<const std::uint8_t> Decoder::decode(std::span<const std::byte> file, c
                             box.height, box.left, box.top, layout.width, layout.height));
   McuWindow window = needed_mcus(layout, box);
   window.columns = columns_of_pieces(layout, pieces_of_columns(window.columns));
-  make_parts(layout, window);
   decode_pieces(file, header, index, window);
-  make_samples(header);
-  make_pixels(layout, box);
+  make_samples(header, window);
+  make_pixels(layout, window, box);
   return pixels_;
 }
 

@@ -31,24 +31,15 @@ class Decoder {
                                        const Index& index);
 
  private:
-  // The blocks of a component that are decoded: all of the window's MCUs.
-  struct Part {
-    std::uint32_t first_column = 0;
-    std::uint32_t first_row = 0;
-    std::uint32_t columns = 0;
-    std::uint32_t rows = 0;
-    std::vector<std::int16_t> coefficients;  // [row, column, zigzag]
-    std::vector<std::uint8_t> samples;       // [row * 8, column * 8]
-  };
-
-  void make_parts(const Layout& layout, const McuWindow& window);
   void decode_pieces(std::span<const std::byte> file, const Header& header, const Index& index,
                      const McuWindow& window);
-  void make_samples(const Header& header);
-  void make_pixels(const Layout& layout, const PixelBox& box);
+  void make_samples(const Header& header, const McuWindow& window);
+  void make_pixels(const Layout& layout, const McuWindow& window, const PixelBox& box);
 
   std::vector<LookUp> look_ups_;
-  std::array<Part, kMostComponents> parts_;
+  ScanPlan plan_;
+  std::vector<std::int16_t> coefficients_;  // by line, zigzag
+  std::vector<std::uint8_t> samples_;       // planes of the window, one after the other
   std::vector<std::uint8_t> pixels_;
 };
 

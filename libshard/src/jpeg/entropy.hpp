@@ -11,6 +11,7 @@
 #include "jpeg/bits.hpp"
 #include "jpeg/huffman.hpp"
 #include "jpeg/layout.hpp"
+#include "jpeg/region.hpp"
 
 namespace shard::jpeg {
 
@@ -37,81 +38,135 @@ SHARD_EXACT constexpr std::int32_t extend(std::uint32_t bits, std::uint32_t size
   return bits >> (size - 1) != 0 ? value : value - (1 << size) + 1;
 }
 
-// What all pieces of a file have in common. `look_ups`: kLookUpEntries for each DC table, then for each AC
-// table.
+// A block of the MCU: its component, its tables among the look-ups, and which line of the coefficients it is:
+// lines are 64 coefficients, of all blocks of a window, component by component, row by row.
+struct BlockPlan {
+  std::uint32_t line = 0;       // in the window's first MCU
+  std::uint32_t row_lines = 0;  // from one MCU row to the next
+  std::uint16_t column_lines = 0;
+  std::uint8_t component = 0;
+  std::uint8_t dc = 0;
+  std::uint8_t ac = 0;
+};
+
+// What all pieces of a window of an image have in common.
+struct ScanPlan {
+  std::uint32_t mcu_columns = 0;  // of the image
+  std::uint32_t mcu_rows = 0;
+  std::uint32_t restart_interval = 0;
+  std::uint32_t first_row = 0;  // of the window, in MCUs
+  std::uint32_t first_column = 0;
+  std::uint32_t components = 0;
+  std::uint32_t blocks_of_mcu = 0;
+  std::uint32_t first_line[kMostComponents + 1] = {};  // of each component; then their sum
+  BlockPlan blocks[kMostBlocksOfMcu];
+
+  SHARD_EXACT constexpr std::uint32_t pieces_of_row() const noexcept {
+    return (mcu_columns + kMcusPerPiece - 1) / kMcusPerPiece;
+  }
+};
+
+// `window`: whole pieces (columns_of_pieces()). Tables are those of the planes, AC tables behind `dc_tables`.
+SHARD_EXACT constexpr ScanPlan plan_scan(const Layout& layout, const McuWindow& window,
+                                         std::uint32_t dc_tables) noexcept {
+  ScanPlan plan;
+  plan.mcu_columns = layout.mcu_columns;
+  plan.mcu_rows = layout.mcu_rows;
+  plan.restart_interval = layout.restart_interval;
+  plan.first_row = window.rows.begin;
+  plan.first_column = window.columns.begin;
+  plan.components = layout.components;
+  plan.blocks_of_mcu = layout.blocks_of_mcu;
+  for (std::uint32_t c = 0; c < kMostComponents; ++c) {
+    std::uint32_t lines = 0;
+    if (c < layout.components)
+      lines = window.rows.size() * layout.planes[c].v * window.columns.size() * layout.planes[c].h;
+    plan.first_line[c + 1] = plan.first_line[c] + lines;
+  }
+  for (std::uint32_t i = 0; i < layout.blocks_of_mcu; ++i) {
+    const McuBlock& block = layout.blocks[i];
+    const Plane& plane = layout.planes[block.component];
+    const std::uint32_t columns = window.columns.size() * plane.h;
+    plan.blocks[i] = {plan.first_line[block.component] + block.y * columns + block.x,
+                      plane.v * columns,
+                      plane.h,
+                      block.component,
+                      plane.dc,
+                      static_cast<std::uint8_t>(dc_tables + plane.ac)};
+  }
+  return plan;
+}
+
+// The bytes and the look-ups, kLookUpEntries of each table.
 template <class Bytes>
 struct Scan {
   Bytes bytes;
   std::uint32_t first = 0;  // byte of the file
   std::uint32_t end = 0;    // behind the last byte that may be read
   const std::uint16_t* look_ups = nullptr;
-  std::uint32_t dc_tables = 0;
 };
 
 // Decodes a piece code by code, so that the lanes of a GPU can all take a code at a time, DC or AC.
 //
 //   for (bool more = true; more; more = decoder.next()) {   for each block
-//     decoder.block() ...                                   which one
+//     decoder.line() ...                                    which one
 //     while (!decoder.step(put)) {}                         put(k, value) for each coefficient that is not 0
 //   }
 //   fault = decoder.finish(next entry)
 template <class Bytes>
 class PieceDecoder {
  public:
-  // Borrows `layout` and what `scan` points to. `piece` is below layout.pieces().
-  SHARD_EXACT PieceDecoder(const Layout& layout, const Scan<Bytes>& scan, std::uint32_t piece,
+  // Borrows `plan` and what `scan` points to. `piece` is one of the window's.
+  SHARD_EXACT PieceDecoder(const ScanPlan& plan, const Scan<Bytes>& scan, std::uint32_t piece,
                            const EntryPoint& entry)
-      : layout_(layout),
-        dc_look_ups_(scan.look_ups),
-        ac_look_ups_(scan.look_ups + scan.dc_tables * kLookUpEntries),
+      : plan_(plan),
+        look_ups_(scan.look_ups),
         bits_(scan.bytes, scan.first, scan.end, entry.position),
-        row_(piece / layout.pieces_of_row()),
-        column_(piece % layout.pieces_of_row() * kMcusPerPiece) {
-    const std::uint32_t left = layout.mcu_columns - column_;
+        row_(piece / plan.pieces_of_row()),
+        column_(piece % plan.pieces_of_row() * kMcusPerPiece) {
+    const std::uint32_t left = plan.mcu_columns - column_;
     end_ = column_ + (left < kMcusPerPiece ? left : kMcusPerPiece);
     for (std::uint32_t c = 0; c < kMostComponents; ++c)
       predictors_ |= std::uint64_t{entry.predictors[c]} << (16 * c);
+    predictor_ = entry.predictors[0];
     choose_block();
   }
 
-  struct Block {
-    std::uint32_t component;
-    std::uint32_t row;  // of the component's blocks
-    std::uint32_t column;
-  };
-  SHARD_EXACT Block block() const {
-    const McuBlock& block = layout_.blocks[block_];
-    const Plane& plane = layout_.planes[block.component];
-    return {block.component, row_ * plane.v + block.y, column_ * plane.h + block.x};
+  // Which line of coefficients this block is.
+  SHARD_EXACT std::uint32_t line() const {
+    const BlockPlan& block = plan_.blocks[block_];
+    return block.line + (row_ - plan_.first_row) * block.row_lines +
+           (column_ - plan_.first_column) * block.column_lines;
   }
 
   // Decodes one code; calls put(k of the zigzag, value) at most once. True: the block is complete, or faulty.
   template <class Put>
   SHARD_EXACT bool step(const Put& put) {
     bits_.refill();
-    const std::uint32_t entry = look_up(k_ == 0 ? dc_ : ac_, bits_.peek16());
+    const std::uint32_t window = bits_.peek32();
+    const std::uint32_t entry = look_up(codes_, window >> 16);
     if (entry == 0) {
       fault_ = bits_.overrun() ? Fault::overrun : Fault::code;
       return true;
     }
-    bits_.skip(entry >> 8);
+    // A code of up to 16 bits, and its value of up to 15.
+    const std::uint32_t length = entry >> 8;
     const std::uint32_t size = entry & 15U;
-    const std::uint32_t run = (entry >> 4) & 15U;
-    const std::int32_t value = size == 0 ? 0 : extend(bits_.take(size), size);
-    if (k_ == 0) {
-      const std::uint32_t shift = 16 * component_;
-      const auto sum = static_cast<std::uint16_t>((predictors_ >> shift) + static_cast<std::uint32_t>(value));
-      predictors_ = (predictors_ & ~(std::uint64_t{0xFFFF} << shift)) | std::uint64_t{sum} << shift;
-      put(0, static_cast<std::int16_t>(sum));
-      k_ = 1;
-      return false;
+    bits_.skip(length + size);
+    std::uint32_t k = k_ + ((entry >> 4) & 15U);
+    std::int32_t value = size == 0 ? 0 : extend((window << length) >> (32 - size), size);
+    const bool dc = k_ == 0;
+    if (dc) {
+      k = 0;
+      predictor_ += static_cast<std::uint32_t>(value);
+      value = static_cast<std::int16_t>(static_cast<std::uint16_t>(predictor_));
+      codes_ = look_ups_ + plan_.blocks[block_].ac * kLookUpEntries;
     }
-    if (size == 0) {
-      k_ = run == 15 ? k_ + 16 : kBlockValues;
+    if (size != 0 || dc) {
+      put(k < kBlockValues ? k : kBlockValues - 1, static_cast<std::int16_t>(value));
+      k_ = k + 1;
     } else {
-      k_ += run;
-      put(k_ < kBlockValues ? k_ : kBlockValues - 1, static_cast<std::int16_t>(value));
-      ++k_;
+      k_ = (entry & 0xF0U) == 0xF0U ? k_ + 16 : kBlockValues;
     }
     return k_ >= kBlockValues;
   }
@@ -119,10 +174,9 @@ class PieceDecoder {
   // To the next block. False: the piece is complete, or faulty.
   SHARD_EXACT bool next() {
     if (fault_ != Fault::none) return false;
-    if (++block_ == layout_.blocks_of_mcu) {
+    if (++block_ == plan_.blocks_of_mcu) {
       block_ = 0;
-      const bool more = next_mcu();
-      if (!more) return false;
+      if (!next_mcu()) return false;
     }
     choose_block();
     return true;
@@ -130,21 +184,30 @@ class PieceDecoder {
 
   // After the last block. `next`: where the following piece begins; for the last one only its position
   // counts.
-  SHARD_EXACT Fault finish(const EntryPoint& next) const {
+  SHARD_EXACT Fault finish(const EntryPoint& next) {
     if (fault_ != Fault::none) return fault_;
     if (bits_.position() != next.position) return Fault::end;
-    if (row_ + 1 == layout_.mcu_rows && end_ == layout_.mcu_columns) return Fault::none;
-    for (std::uint32_t c = 0; c < layout_.components; ++c)
+    if (row_ + 1 == plan_.mcu_rows && end_ == plan_.mcu_columns) return Fault::none;
+    keep_predictor();
+    for (std::uint32_t c = 0; c < plan_.components; ++c)
       if (static_cast<std::uint16_t>(predictors_ >> (16 * c)) != next.predictors[c]) return Fault::end;
     return Fault::none;
   }
 
  private:
+  SHARD_EXACT void keep_predictor() {
+    const std::uint32_t shift = 16 * component_;
+    predictors_ = (predictors_ & ~(std::uint64_t{0xFFFF} << shift)) | std::uint64_t{predictor_ & 0xFFFFU}
+                                                                          << shift;
+  }
   SHARD_EXACT void choose_block() {
-    component_ = layout_.blocks[block_].component;
-    const Plane& plane = layout_.planes[component_];
-    dc_ = dc_look_ups_ + plane.dc * kLookUpEntries;
-    ac_ = ac_look_ups_ + plane.ac * kLookUpEntries;
+    const BlockPlan& block = plan_.blocks[block_];
+    if (block.component != component_) {
+      keep_predictor();
+      component_ = block.component;
+      predictor_ = static_cast<std::uint32_t>(predictors_ >> (16 * component_));
+    }
+    codes_ = look_ups_ + block.dc * kLookUpEntries;
     k_ = 0;
   }
   SHARD_EXACT bool next_mcu() {
@@ -153,24 +216,24 @@ class PieceDecoder {
       return false;
     }
     ++column_;
-    if (layout_.restart_interval != 0) {
-      const std::uint32_t mcu = row_ * layout_.mcu_columns + column_;
-      if (layout_.restarts_at(mcu)) {
-        predictors_ = 0;
-        if (!bits_.restart((mcu / layout_.restart_interval - 1) % 8)) fault_ = Fault::restart;
-      }
-    }
+    if (plan_.restart_interval != 0) restart_after(row_ * plan_.mcu_columns + column_);
     return column_ < end_ && fault_ == Fault::none;
   }
+  SHARD_EXACT void restart_after(std::uint32_t mcus) {
+    const bool last = row_ + 1 == plan_.mcu_rows && column_ == plan_.mcu_columns;
+    if (last || mcus % plan_.restart_interval != 0) return;
+    predictors_ = 0;
+    predictor_ = 0;
+    if (!bits_.restart((mcus / plan_.restart_interval - 1) % 8)) fault_ = Fault::restart;
+  }
 
-  const Layout& layout_;
-  const std::uint16_t* dc_look_ups_;
-  const std::uint16_t* ac_look_ups_;
+  const ScanPlan& plan_;
+  const std::uint16_t* look_ups_;
   BitReader<Bytes> bits_;
-  std::uint64_t predictors_ = 0;  // 16 bits of each component
-  const std::uint16_t* dc_ = nullptr;
-  const std::uint16_t* ac_ = nullptr;
-  std::uint32_t row_;  // of MCUs
+  std::uint64_t predictors_ = 0;  // 16 bits of each component; that of the present one is in predictor_
+  std::uint32_t predictor_ = 0;   // the lower 16 bits count
+  const std::uint16_t* codes_ = nullptr;  // of the next code
+  std::uint32_t row_;                     // of MCUs
   std::uint32_t column_;
   std::uint32_t end_ = 0;    // of the piece's columns
   std::uint32_t block_ = 0;  // of the MCU

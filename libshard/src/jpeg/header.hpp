@@ -1,7 +1,7 @@
 // The header of a JPEG file, up to the entropy-coded data of its scan, as the kernels decode it:
 //
 //   8 bits, sequential (SOF0, SOF1), Huffman codes, one scan of all components in their order
-//   1, 3 or 4 components; factors of 1, 2 and 4, each dividing the largest; at most 10 blocks per MCU
+//   1, 3 or 4 components; factors of 1 to 4, each dividing the largest; at most 10 blocks per MCU
 //
 // A header that libjpeg-turbo would read in another way, or with a warning, is refused.
 //
@@ -15,12 +15,11 @@
 #include <cstdint>
 #include <span>
 
+#include "jpeg/header_scan.hpp"
 #include "jpeg/huffman.hpp"
 #include "jpeg/layout.hpp"
 
 namespace shard::jpeg {
-
-inline constexpr std::uint32_t kMostTables = 4;  // of each kind
 
 struct Header {
   Layout layout;
@@ -30,6 +29,9 @@ struct Header {
   bool adobe = false;             // the file has Adobe's marker
   std::uint32_t data_offset = 0;  // the first byte of entropy-coded data
 };
+
+// Throws what the fault says: corrupt or unsupported, with the values of the scan.
+[[noreturn]] void throw_header_fault(const HeaderScan& scan);
 
 // At most 2^32 - 1 bytes. The tables that the scan uses are there, and make prefix codes.
 Header parse_header(std::span<const std::byte> file);

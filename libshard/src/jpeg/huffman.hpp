@@ -16,6 +16,7 @@
 namespace shard::jpeg {
 
 inline constexpr std::uint32_t kLongestCode = 16;
+inline constexpr std::uint32_t kMostDcBits = 15;  // of a DC difference
 inline constexpr std::uint32_t kFirstLevelBits = 9;
 // Codes stand in order of their length, so all but 7 second levels have codes of one length and as many
 // entries as codes: 512 + 256 + 7 * 128.

@@ -22,6 +22,7 @@
 #include <span>
 #include <vector>
 
+#include "base/host_device.hpp"
 #include "jpeg/entropy.hpp"
 #include "jpeg/layout.hpp"
 
@@ -31,7 +32,7 @@ inline constexpr std::size_t kIndexHeadBytes = 16;
 inline constexpr std::uint8_t kIndexVersion = 1;
 
 // The bytes of an index; in 64 bits it cannot overflow.
-constexpr std::uint64_t index_bytes(const Layout& layout) noexcept {
+SHARD_EXACT constexpr std::uint64_t index_bytes(const Layout& layout) noexcept {
   return kIndexHeadBytes + std::uint64_t{layout.pieces()} * (4 + 2 * layout.components);
 }
 

@@ -4,8 +4,8 @@
 
 #include <cstring>
 
+#include "jpeg/bits.hpp"
 #include "jpeg/index.hpp"
-#include "jpeg/marker.hpp"
 #include "shard/error.hpp"
 
 namespace shard::jpeg {
@@ -58,13 +58,18 @@ inline std::uint64_t skip_ac(const std::uint8_t* data, std::uint64_t position,
 
 // What may follow the scan: APPn, comments, EOI.
 void check_rest(std::span<const std::byte> file, std::size_t offset) {
-  SegmentReader segments(file, offset);
-  for (Segment segment = segments.next(); segment.marker != kMarkerEoi; segment = segments.next())
+  HeaderScanner segments(FileBytes(file), static_cast<std::uint32_t>(file.size()),
+                         static_cast<std::uint32_t>(offset));
+  for (;;) {
+    const SegmentPlace segment = segments.next();
+    if (segments.scan().fault != HeaderFault::none) throw_header_fault(segments.scan());
+    if (segment.marker == kMarkerEoi) return;
     if (!is_ancillary(segment.marker))
       throw Error(
           ErrorCode::unsupported,
           fmt::format("JPEG: not for the kernels, but for libjpeg-turbo: marker {:#04x} after the scan",
                       segment.marker));
+  }
 }
 
 }  // namespace

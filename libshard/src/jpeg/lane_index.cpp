@@ -73,7 +73,7 @@ LaneIndex::Result LaneIndex::build(std::span<const std::byte> file, const Header
     make_look_up(header.ac[plane.ac], look_ups_[kMostTables + plane.ac].entries);
   }
   const Scan<FileBytes> scan{FileBytes(file), header.data_offset, static_cast<std::uint32_t>(file.size()),
-                             look_ups_[0].entries, kMostTables};
+                             look_ups_[0].entries};
   McuCodes codes;
   make_codes(layout, kMostTables, codes);
   for (std::uint32_t group = 0; group < result.plan.groups; ++group)

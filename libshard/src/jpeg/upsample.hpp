@@ -6,7 +6,7 @@
 //   2 x 1, more than 2 samples wide   triangle: 3/4 of the nearer sample, 1/4 of the farther one, in its row
 //   1 x 2                             the same down the columns
 //   2 x 2, more than 2 samples wide   both: 9/16, 3/16, 3/16, 1/16
-//   all others (4 x 1, 2 x 1 narrow)  repeated
+//   all others (4 x 1, 3 x 1, 2 x 1 narrow)  repeated
 //
 // Beyond the edge the sample at the edge counts. Roundings differ between even and odd pixels, so that they
 // make no drift. Source of the algorithm: libjpeg's jdsample.c; libjpeg-turbo added 1 x 2.

@@ -18,11 +18,9 @@ namespace {
 
 TEST(JpegReference, EqualsLibjpegForEverySizeAndSampling) {
   std::mt19937_64 random(7);
-  const std::vector<std::vector<std::array<int, 2>>> factors = {{{1, 1}, {1, 1}, {1, 1}},
-                                                                {{2, 1}, {1, 1}, {1, 1}},
-                                                                {{2, 2}, {1, 1}, {1, 1}},
-                                                                {{1, 2}, {1, 1}, {1, 1}},
-                                                                {{4, 1}, {1, 1}, {1, 1}}};
+  const std::vector<std::vector<std::array<int, 2>>> factors = {
+      {{1, 1}, {1, 1}, {1, 1}}, {{2, 1}, {1, 1}, {1, 1}}, {{2, 2}, {1, 1}, {1, 1}}, {{1, 2}, {1, 1}, {1, 1}},
+      {{4, 1}, {1, 1}, {1, 1}}, {{3, 1}, {1, 1}, {1, 1}}, {{1, 3}, {1, 1}, {1, 1}}};
   const std::uint32_t last = kSanitized ? 18 : 35;
   for (const auto& sampling : factors)
     for (std::uint32_t width = 1; width <= last; ++width)

@@ -78,7 +78,6 @@ TEST(JpegHeader, LeavesOtherKindsToLibjpeg) {
   expect("progressive with arithmetic codes (SOF10)",
          [](JpegOptions& o) { o.arithmetic = o.progressive = true; });
   expect("several scans: the first has 1 of 3", [](JpegOptions& o) { o.scan_of_each = true; });
-  expect("a sampling factor of 3", [](JpegOptions& o) { o.factors[0] = {3, 1}; });
 }
 
 TEST(JpegHeader, NamesWhatIsWrong) {
@@ -117,6 +116,11 @@ TEST(JpegHeader, NamesWhatIsWrong) {
   expect(ErrorCode::corrupt, "Huffman tables 4 and 0", sos + 2, 0x40);
   expect(ErrorCode::unsupported, "no Huffman table 2", sos + 2, 0x20);
   expect(ErrorCode::unsupported, "coefficients 0 to 62", sos + 8, 62);
+  Bytes fractions = good;
+  fractions[sof + 7] = std::byte{0x31};
+  fractions[sof + 10] = std::byte{0x21};
+  EXPECT_SHARD_ERROR(jpeg::parse_header(fractions), ErrorCode::unsupported,
+                     "sampling factors 2 x 1 beside 3 x 1");
   Bytes empty = good;
   empty[sof + 1] = empty[sof + 2] = std::byte{0};
   EXPECT_SHARD_ERROR(jpeg::parse_header(empty), ErrorCode::corrupt, "16 x 0 pixels");

@@ -18,6 +18,7 @@ class FileInPlace {
   __device__ FileInPlace(const std::byte* file, std::uint32_t, uint4*)
       : words_(reinterpret_cast<const std::uint32_t*>(file)) {}
   __device__ std::uint32_t byte(std::uint32_t i) const { return words_[i / 4] >> (8 * (i % 4)) & 0xFFU; }
+  __device__ std::uint32_t near(std::uint32_t i) const { return byte(i); }
   __device__ std::uint32_t word(std::uint32_t i) const {
     // The second word has byte i + 3, so it is there.
     const std::uint32_t bytes = __funnelshift_r(words_[i / 4], words_[(i + 3) / 4], 8 * (i % 4));
@@ -52,6 +53,7 @@ class FileThroughRing {
   __device__ std::uint32_t byte(std::uint32_t i) const {
     return reinterpret_cast<const std::uint8_t*>(file_)[i];
   }
+  __device__ std::uint32_t near(std::uint32_t i) const { return ring_word(i / 4) >> (8 * (i % 4)) & 0xFFU; }
   __device__ std::uint32_t word(std::uint32_t i) const {
     const std::uint32_t bytes = __funnelshift_r(ring_word(i / 4), ring_word((i + 3) / 4), 8 * (i % 4));
     return __byte_perm(bytes, 0, 0x0123);

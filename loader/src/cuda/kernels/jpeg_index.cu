@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kLanes, 16) find_starts(JpegLaunch launch, Jpe
   const jpeg::StartPool pool = pool_of(index, here.lanes, number);
   const jpeg::Scan<Bytes> scan{Bytes(image.file, image.file_bytes, shared_units + threadIdx.x),
                                image.data_offset, image.file_bytes,
-                               reinterpret_cast<const std::uint16_t*>(look_ups), image.dc_tables};
+                               reinterpret_cast<const std::uint16_t*>(look_ups)};
   jpeg::LaneDecoder<Bytes> decoder(here.codes, here.layout.restart_interval != 0, scan, pool);
   bool more = exists && decoder.begin(plan, jpeg::LanePlan::first_lane(group) + threadIdx.x);
   for (bool joins = false;; joins = true) {
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kWriters) write_index(JpegLaunch launch, JpegI
   }
   const jpeg::StartPool pool = pool_of(index, here.lanes, number);
   const jpeg::Scan<FileInPlace> scan{FileInPlace(image.file, image.file_bytes, nullptr), image.data_offset,
-                                     image.file_bytes, look_ups_of(launch, image), image.dc_tables};
+                                     image.file_bytes, look_ups_of(launch, image)};
   const jpeg::IndexTarget target(here.lanes.index, here.layout);
   jpeg::LaneChain<FileInPlace> chain(here.layout, here.codes, scan, plan, pool, lanes, target);
   if (threadIdx.x == 0) fault = static_cast<std::uint32_t>(chain.follow());
