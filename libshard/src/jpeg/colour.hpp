@@ -33,4 +33,26 @@ SHARD_EXACT constexpr void convert_colour(Colour colour, std::uint8_t* pixel) no
   for (std::uint32_t c = 0; c < 3; ++c) pixel[c] = static_cast<std::uint8_t>(255 - pixel[c]);
 }
 
+// a * b / 255, rounded to nearest, for bytes.
+SHARD_EXACT constexpr std::uint32_t multiply_bytes(std::uint32_t a, std::uint32_t b) noexcept {
+  const std::uint32_t t = a * b + 128;
+  return ((t >> 8) + t) >> 8;
+}
+
+// What libjpeg delivers of four components -> R, G, B with Pillow's arithmetic: taken as inverted (Adobe's
+// convention, rawmode "CMYK;I"), then converted as libImaging's cmyk2rgb does. `rgb` may be `cmyk`.
+SHARD_EXACT constexpr void inverted_cmyk_to_rgb(const std::uint8_t* cmyk, std::uint8_t* rgb) noexcept {
+  const std::uint32_t light = cmyk[3];  // 255 - black
+  for (std::uint32_t c = 0; c < 3; ++c) {
+    const std::uint32_t ink = 255U - cmyk[c];
+    rgb[c] = static_cast<std::uint8_t>(light - multiply_bytes(ink, light));
+  }
+}
+
+// The channels that are delivered -> R, G, B. In place.
+SHARD_EXACT constexpr void make_rgb(std::uint32_t components, std::uint8_t* pixel) noexcept {
+  if (components == 1) pixel[1] = pixel[2] = pixel[0];
+  if (components == 4) inverted_cmyk_to_rgb(pixel, pixel);
+}
+
 }  // namespace shard::jpeg

@@ -31,7 +31,13 @@ void Decoder::decode_pieces(std::span<const std::byte> file, const Header& heade
     make_look_up(header.dc[plane.dc], look_ups_[plane.dc].entries);
     make_look_up(header.ac[plane.ac], look_ups_[kMostTables + plane.ac].entries);
   }
-  plan_ = plan_scan(layout, window, kMostTables);
+  std::array<std::uint16_t, kMostComponents> dc{};
+  std::array<std::uint16_t, kMostComponents> ac{};
+  for (std::uint32_t c = 0; c < layout.components; ++c) {
+    dc[c] = static_cast<std::uint16_t>(layout.planes[c].dc * kLookUpEntries);
+    ac[c] = static_cast<std::uint16_t>((kMostTables + layout.planes[c].ac) * kLookUpEntries);
+  }
+  plan_ = plan_scan(layout, window, dc.data(), ac.data());
   coefficients_.assign(std::size_t{plan_.first_line[kMostComponents]} * kBlockValues, 0);
   const Scan<FileBytes> scan{FileBytes(file), header.data_offset, static_cast<std::uint32_t>(file.size()),
                              look_ups_[0].entries};

@@ -22,6 +22,7 @@ enum class Fault : std::uint8_t {
   overrun,  // the data end within the piece
   restart,  // no restart marker where one must be
   end,      // the piece does not end where the next one begins, or with other predictors
+  header,   // the header is not for the kernels, or not what the index or the shard says of it
   rest,     // something else than the end of the file's image follows the last MCU
   lanes,    // the file is too large for what its index would take on a device
 };
@@ -38,15 +39,15 @@ SHARD_EXACT constexpr std::int32_t extend(std::uint32_t bits, std::uint32_t size
   return bits >> (size - 1) != 0 ? value : value - (1 << size) + 1;
 }
 
-// A block of the MCU: its component, its tables among the look-ups, and which line of the coefficients it is:
+// A block of the MCU: its component, where its tables begin among the look-ups, and which line of the coefficients it is:
 // lines are 64 coefficients, of all blocks of a window, component by component, row by row.
 struct BlockPlan {
   std::uint32_t line = 0;       // in the window's first MCU
   std::uint32_t row_lines = 0;  // from one MCU row to the next
   std::uint16_t column_lines = 0;
-  std::uint8_t component = 0;
-  std::uint8_t dc = 0;
-  std::uint8_t ac = 0;
+  std::uint16_t component = 0;
+  std::uint16_t dc = 0;  // first entry of the table
+  std::uint16_t ac = 0;
 };
 
 // What all pieces of a window of an image have in common.
@@ -66,9 +67,9 @@ struct ScanPlan {
   }
 };
 
-// `window`: whole pieces (columns_of_pieces()). Tables are those of the planes, AC tables behind `dc_tables`.
+// `window`: whole pieces (columns_of_pieces()). `dc`, `ac`: of each component, where its look-up begins.
 SHARD_EXACT constexpr ScanPlan plan_scan(const Layout& layout, const McuWindow& window,
-                                         std::uint32_t dc_tables) noexcept {
+                                         const std::uint16_t* dc, const std::uint16_t* ac) noexcept {
   ScanPlan plan;
   plan.mcu_columns = layout.mcu_columns;
   plan.mcu_rows = layout.mcu_rows;
@@ -91,13 +92,13 @@ SHARD_EXACT constexpr ScanPlan plan_scan(const Layout& layout, const McuWindow& 
                       plane.v * columns,
                       plane.h,
                       block.component,
-                      plane.dc,
-                      static_cast<std::uint8_t>(dc_tables + plane.ac)};
+                      dc[block.component],
+                      ac[block.component]};
   }
   return plan;
 }
 
-// The bytes and the look-ups, kLookUpEntries of each table.
+// The bytes and the look-ups.
 template <class Bytes>
 struct Scan {
   Bytes bytes;
@@ -160,7 +161,7 @@ class PieceDecoder {
       k = 0;
       predictor_ += static_cast<std::uint32_t>(value);
       value = static_cast<std::int16_t>(static_cast<std::uint16_t>(predictor_));
-      codes_ = look_ups_ + plan_.blocks[block_].ac * kLookUpEntries;
+      codes_ = look_ups_ + plan_.blocks[block_].ac;
     }
     if (size != 0 || dc) {
       put(k < kBlockValues ? k : kBlockValues - 1, static_cast<std::int16_t>(value));
@@ -207,7 +208,7 @@ class PieceDecoder {
       component_ = block.component;
       predictor_ = static_cast<std::uint32_t>(predictors_ >> (16 * component_));
     }
-    codes_ = look_ups_ + block.dc * kLookUpEntries;
+    codes_ = look_ups_ + block.dc;
     k_ = 0;
   }
   SHARD_EXACT bool next_mcu() {

@@ -44,6 +44,61 @@ struct FrameFile {
   bool operator==(const FrameFile&) const = default;
 };
 
+// A pixel of the file's image, or where it is when that is upright.
+struct Pixel {
+  std::uint32_t x = 0;
+  std::uint32_t y = 0;
+};
+
+//   1 as is        2 mirrored        3 rotated 180    4 flipped
+//   5 transposed   6 rotated 90 cw   7 transversed    8 rotated 90 ccw
+SHARD_EXACT constexpr Pixel upright_place(const FrameFile& file, const Pixel& stored) noexcept {
+  const std::uint32_t right = file.width() - 1 - stored.x;
+  const std::uint32_t below = file.height() - 1 - stored.y;
+  switch (file.orientation) {
+    case 2:
+      return {right, stored.y};
+    case 3:
+      return {right, below};
+    case 4:
+      return {stored.x, below};
+    case 5:
+      return {stored.y, stored.x};
+    case 6:
+      return {below, stored.x};
+    case 7:
+      return {below, right};
+    case 8:
+      return {stored.y, right};
+    default:
+      return stored;
+  }
+}
+
+// The pixel of the file's image that is there when that is upright.
+SHARD_EXACT constexpr Pixel stored_place(const FrameFile& file, const Pixel& upright) noexcept {
+  const std::uint32_t right = file.upright_width() - 1 - upright.x;
+  const std::uint32_t below = file.upright_height() - 1 - upright.y;
+  switch (file.orientation) {
+    case 2:
+      return {right, upright.y};
+    case 3:
+      return {right, below};
+    case 4:
+      return {upright.x, below};
+    case 5:
+      return {upright.y, upright.x};
+    case 6:
+      return {upright.y, right};
+    case 7:
+      return {below, right};
+    case 8:
+      return {below, upright.x};
+    default:
+      return upright;
+  }
+}
+
 // Component `component` has h x v blocks per MCU, as in FrameFile::factors.
 SHARD_EXACT constexpr std::uint32_t factors_of(std::uint32_t component, std::uint32_t h,
                                                std::uint32_t v) noexcept {

@@ -57,9 +57,16 @@ SHARD_EXACT constexpr std::uint32_t second_level_bits(const std::uint16_t* left,
   return bits;
 }
 
-// `table` is a prefix code.
-SHARD_EXACT constexpr void make_look_up(const HuffmanTable& table, std::uint16_t* entries) noexcept {
-  for (std::uint32_t i = 0; i < kLookUpEntries; ++i) entries[i] = 0;
+// Whether the table may be one of DC differences.
+SHARD_EXACT constexpr bool is_dc_table(const HuffmanTable& table) noexcept {
+  for (const std::uint8_t symbol : table.symbols)
+    if (symbol > kMostDcBits) return false;
+  return true;
+}
+
+// Fills entries that are all 0, of which kLookUpEntries are there; returns how many are used. `table` is a
+// prefix code.
+SHARD_EXACT constexpr std::uint32_t fill_look_up(const HuffmanTable& table, std::uint16_t* entries) noexcept {
   std::uint16_t left[kLongestCode + 1] = {};
   std::uint32_t longest = 0;
   for (std::uint32_t length = 1; length <= kLongestCode; ++length) {
@@ -91,6 +98,12 @@ SHARD_EXACT constexpr void make_look_up(const HuffmanTable& table, std::uint16_t
       for (std::uint32_t k = 0; k < (1U << shift); ++k) entries[first + k] = entry;
       --left[length];
     }
+  return unused;
+}
+
+SHARD_EXACT constexpr void make_look_up(const HuffmanTable& table, std::uint16_t* entries) noexcept {
+  for (std::uint32_t i = 0; i < kLookUpEntries; ++i) entries[i] = 0;
+  fill_look_up(table, entries);
 }
 
 // `bits`: the next 16 of the data. The symbol, and the length of its code << 8; 0: there is no such code.

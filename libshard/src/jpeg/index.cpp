@@ -25,9 +25,7 @@ std::uint32_t mcus_of_piece(const Layout& layout, std::uint32_t piece) {
 std::vector<std::byte> encode_index(const Layout& layout, std::uint32_t data_offset,
                                     std::span<const EntryPoint> entries, std::uint32_t end) {
   std::vector<std::byte> bytes(index_bytes(layout));
-  bytes[0] = std::byte{kIndexVersion};
-  bytes[1] = std::byte{layout.components};
-  bytes[2] = std::byte{kMcusPerPiece};
+  store_u32(bytes, 0, index_head(layout.components));
   store_u32(bytes, 4, static_cast<std::uint32_t>(entries.size()));
   store_u32(bytes, 8, data_offset);
   store_u32(bytes, 12, end);

@@ -29,7 +29,12 @@
 namespace shard::jpeg {
 
 inline constexpr std::size_t kIndexHeadBytes = 16;
-inline constexpr std::uint8_t kIndexVersion = 1;
+inline constexpr std::uint32_t kIndexVersion = 1;
+
+// The first four bytes.
+SHARD_EXACT constexpr std::uint32_t index_head(std::uint32_t components) noexcept {
+  return kIndexVersion | components << 8 | kMcusPerPiece << 16;
+}
 
 // The bytes of an index; in 64 bits it cannot overflow.
 SHARD_EXACT constexpr std::uint64_t index_bytes(const Layout& layout) noexcept {

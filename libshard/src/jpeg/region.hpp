@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/host_device.hpp"
+#include "jpeg/frame_file.hpp"
 #include "jpeg/layout.hpp"
 #include "jpeg/upsample.hpp"
 
@@ -17,6 +18,15 @@ struct PixelBox {
   std::uint32_t width = 0;
   std::uint32_t height = 0;
 };
+
+// The box of the file's image that is `upright` when that is turned upright.
+SHARD_EXACT constexpr PixelBox stored_box(const FrameFile& file, const PixelBox& upright) noexcept {
+  const Pixel a = stored_place(file, {upright.left, upright.top});
+  const Pixel b = stored_place(file, {upright.left + upright.width - 1, upright.top + upright.height - 1});
+  const std::uint32_t left = a.x < b.x ? a.x : b.x;
+  const std::uint32_t top = a.y < b.y ? a.y : b.y;
+  return {left, top, a.x + b.x - 2 * left + 1, a.y + b.y - 2 * top + 1};
+}
 
 // Half-open.
 struct Range {

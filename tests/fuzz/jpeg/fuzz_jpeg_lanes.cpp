@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "jpeg/index_builder.hpp"
-#include "jpeg/lane_index.hpp"
+#include "jpeg/lanes/lane_index.hpp"
 #include "shard/error.hpp"
 
 namespace {

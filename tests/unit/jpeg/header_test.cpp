@@ -110,7 +110,7 @@ TEST(JpegHeader, NamesWhatIsWrong) {
   expect(ErrorCode::corrupt, "number 5", dqt, 0x05);
   expect(ErrorCode::corrupt, "Huffman table of class 2", dht, 0x20);
   expect(ErrorCode::corrupt, "a Huffman table of 15 codes, with 12 bytes left", dht + 1, 3);
-  expect(ErrorCode::corrupt, "a DC difference of 16 bits", dht + 17, 16);
+  expect(ErrorCode::corrupt, "a DC difference of more than 15 bits", dht + 17, 16);
   expect(ErrorCode::corrupt, "a SOS segment of 10 bytes for 2", sos, 2);
   expect(ErrorCode::unsupported, "another order", sos + 1, 2);
   expect(ErrorCode::corrupt, "Huffman tables 4 and 0", sos + 2, 0x40);

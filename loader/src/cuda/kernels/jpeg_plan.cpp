@@ -1,115 +1,163 @@
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "base/bytes.hpp"
-#include "cuda/kernels/jpeg.hpp"
-#include "cuda/kernels/jpeg_groups.hpp"
+#include "cuda/kernels/jpeg/image.hpp"
+#include "jpeg/frame.hpp"
 #include "jpeg/huffman.hpp"
+#include "shard/error.hpp"
 
 namespace shard::gpu {
 namespace {
 
-constexpr std::size_t kParameterAlignment = 16;
-
-// Numbers the tables that are used from 0 on, and makes their look-ups.
-template <class Number>
-std::uint32_t renumber(jpeg::Layout& layout, const std::array<jpeg::HuffmanTable, jpeg::kMostTables>& tables,
-                       Number number, std::vector<jpeg::LookUp>& look_ups) {
-  std::array<int, jpeg::kMostTables> numbers{-1, -1, -1, -1};
-  std::uint32_t used = 0;
-  for (std::uint32_t c = 0; c < layout.components; ++c) {
-    std::uint8_t& table = layout.planes[c].*number;
-    int& known = numbers[table];
-    if (known < 0) {
-      known = static_cast<int>(used++);
-      jpeg::make_look_up(tables[table], look_ups.emplace_back().entries);
-    }
-    table = static_cast<std::uint8_t>(known);
-  }
-  return used;
-}
+constexpr std::size_t kAlign = 256;
 
 std::uint32_t groups_of(std::uint64_t work, std::uint32_t per_group) {
   return static_cast<std::uint32_t>((work + per_group - 1) / per_group);
 }
+
+// At most this many look-ups does an image need: a table of each kind per component.
+std::uint32_t most_tables(std::uint32_t components) { return 2 * components; }
+
+std::uint64_t lines_of(const jpeg::Layout& layout, const jpeg::McuWindow& window) {
+  return std::uint64_t{window.rows.size()} * window.columns.size() * layout.blocks_of_mcu;
+}
+
+constexpr std::uint64_t kBytesOfLine = jpeg::kBlockValues * (sizeof(std::int16_t) + 1);
+constexpr std::size_t kIndexAlign = 16;
+constexpr std::uint64_t kBytesOfChunk = jpeg::kStartsOfChunk * sizeof(jpeg::McuStart) + sizeof(std::uint32_t);
+constexpr std::uint64_t kBytesOfTable = jpeg::kLookUpEntries * sizeof(std::uint16_t);
 
 }  // namespace
 
 JpegPlan::JpegPlan(std::span<const JpegSource> sources) {
   const std::size_t row = sources.size() + 1;
   groups_.assign(3 * row, 0);
+  tasks_.reserve(sources.size());
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const JpegSource& source = sources[i];
-    JpegImage& image = images_.emplace_back();
-    std::memset(static_cast<void*>(&image), 0, sizeof image);
-    image.layout = source.header->layout;
-    image.box = source.box;
-    image.window = jpeg::needed_mcus(image.layout, image.box);
-    const jpeg::Range pieces = jpeg::pieces_of_columns(image.window.columns);
-    image.window.columns = jpeg::columns_of_pieces(image.layout, pieces);
-    image.look_ups = static_cast<std::uint32_t>(look_ups_.size());
-    image.dc_tables = renumber(image.layout, source.header->dc, &jpeg::Plane::dc, look_ups_);
-    image.tables = image.dc_tables + renumber(image.layout, source.header->ac, &jpeg::Plane::ac, look_ups_);
-    most_tables_ = std::max(most_tables_, image.tables);
-    for (std::uint32_t c = 0; c < image.layout.components; ++c) {
-      const jpeg::Plane& plane = image.layout.planes[c];
-      const auto& table = source.header->quantization[plane.quantization];
-      std::copy(table.begin(), table.end(), image.quantization[c]);
-      image.first_block[c + 1] =
-          image.first_block[c] + image.window.rows.size() * plane.v * (image.window.columns.size() * plane.h);
-    }
-    for (std::uint32_t c = image.layout.components; c < jpeg::kMostComponents; ++c)
-      image.first_block[c + 1] = image.first_block[c];
-    const std::uint32_t blocks = image.first_block[jpeg::kMostComponents];
-    image.file_bytes = source.file_bytes;
-    image.data_offset = source.header->data_offset;
-    image.blocks = blocks_;
-    image.file = source.file;
-    image.index = source.index;
-    image.pixels = source.pixels;
-    blocks_ += blocks;
+    const jpeg::Layout layout = jpeg::geometry_of(source.file);
+    JpegTask& task = tasks_.emplace_back();
+    task.file = source.file;
+    task.box = jpeg::stored_box(source.file, source.box);
+    task.window = jpeg::needed_mcus(layout, task.box);
+    const jpeg::Range pieces = jpeg::pieces_of_columns(task.window.columns);
+    task.window.columns = jpeg::columns_of_pieces(layout, pieces);
+    task.channels = source.channels;
+    task.tables = tables_;
+    task.first_line = lines_;
+    task.frame = source.frame;
+    task.index = source.index != nullptr ? source.index : source.frame + jpeg::index_offset(source.file);
+    if (source.makes_index) add_lanes(static_cast<std::uint32_t>(i), layout);
+    task.pixels = source.pixels;
+    const std::uint64_t lines = lines_of(layout, task.window);
+    tables_ += most_tables(layout.components);
+    lines_ += lines;
     groups_[i + 1] =
-        groups_[i] + groups_of(std::uint64_t{image.window.rows.size()} * pieces.size(), kJpegPieces);
-    groups_[row + i + 1] = groups_[row + i] + groups_of(blocks, kJpegBlocks);
+        groups_[i] + groups_of(std::uint64_t{task.window.rows.size()} * pieces.size(), kJpegPieces);
+    groups_[row + i + 1] = groups_[row + i] + groups_of(lines, kJpegBlocks);
     groups_[2 * row + i + 1] =
         groups_[2 * row + i] +
-        groups_of(std::uint64_t{(image.box.width + kJpegQuad - 1) / kJpegQuad} * image.box.height,
-                  kJpegQuads);
+        groups_of(std::uint64_t{jpeg_strips(task.box)} * jpeg_pairs(task.box), kJpegStrips);
   }
 }
 
-std::size_t JpegPlan::parameter_bytes() const noexcept {
-  return round_up(images_.size() * sizeof(JpegImage), kParameterAlignment) +
-         round_up(look_ups_.size() * sizeof(jpeg::LookUp), kParameterAlignment) +
-         round_up((groups_.size() + images_.size()) * sizeof(std::uint32_t), kParameterAlignment);
+void JpegPlan::add_lanes(std::uint32_t image, const jpeg::Layout& layout) {
+  JpegTask& task = tasks_[image];
+  if (task.file.bytes >= jpeg::kMostIndexedBytes)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("a JPEG of {} bytes without an index; less than {} can be "
+                            "indexed on a GPU",
+                            task.file.bytes, jpeg::kMostIndexedBytes));
+  task.makes_index = 1;
+  const jpeg::LanePlan plan = jpeg::plan_lanes(layout.mcus(), task.file.bytes);
+  lanes_.push_back({plan, image, slots_, chunks_, index_bytes_});
+  lane_groups_.push_back(lane_groups_.back() + plan.groups);
+  slots_ += plan.slots();
+  chunks_ += plan.chunks;
+  index_bytes_ += round_up(jpeg::index_bytes(layout), kIndexAlign);
 }
 
-JpegLaunch JpegPlan::write(std::byte* host, const std::byte* device) const {
+JpegPlan::~JpegPlan() = default;
+
+std::size_t JpegPlan::parameter_bytes() const noexcept {
+  return round_up(tasks_.size() * sizeof(JpegTask), kAlign) + lanes_.size() * sizeof(JpegLanes) +
+         (groups_.size() + lane_groups_.size()) * sizeof(std::uint32_t);
+}
+
+std::size_t JpegPlan::workspace_bytes() const noexcept {
+  return lines_ * kBytesOfLine + tables_ * kBytesOfTable +
+         tasks_.size() * (sizeof(JpegImage) + sizeof(std::uint32_t)) + slots_ * sizeof(jpeg::Lane) +
+         std::size_t{chunks_} * kBytesOfChunk + lanes_.size() * sizeof(std::uint32_t) + index_bytes_ + kAlign;
+}
+
+JpegLaunch JpegPlan::write(std::byte* host, const std::byte* device, std::byte* workspace) const {
   JpegLaunch launch;
-  std::size_t at = 0;
-  const auto place = [&](const auto& values) {
-    const std::size_t size = values.size() * sizeof(values[0]);
-    std::memcpy(host + at, values.data(), size);
-    const std::byte* there = device + at;
-    at += round_up(size, kParameterAlignment);
-    return there;
-  };
-  launch.images = reinterpret_cast<const JpegImage*>(place(images_));
-  launch.count = static_cast<std::uint32_t>(images_.size());
-  launch.look_ups = reinterpret_cast<const std::uint16_t*>(place(look_ups_));
-  // Faults begin as 0, and come to the device with the rest.
-  std::vector<std::uint32_t> groups = groups_;
-  groups.resize(groups_.size() + images_.size());
-  const auto* first = reinterpret_cast<const std::uint32_t*>(place(groups));
-  const std::size_t row = images_.size() + 1;
+  // In this order each part is aligned: lines of 128 and 64 bytes, look-ups of 3,328, lanes and chunks of
+  // multiples of 16.
+  std::byte* at = workspace;
+  const auto place = [&at](std::size_t bytes) { return std::exchange(at, at + bytes); };
+  launch.coefficients =
+      reinterpret_cast<std::int16_t*>(place(lines_ * jpeg::kBlockValues * sizeof(std::int16_t)));
+  launch.samples = reinterpret_cast<std::uint8_t*>(place(lines_ * jpeg::kBlockValues));
+  launch.look_ups = reinterpret_cast<std::uint16_t*>(place(tables_ * kBytesOfTable));
+  launch.lane_results = reinterpret_cast<jpeg::Lane*>(place(slots_ * sizeof(jpeg::Lane)));
+  launch.starts = reinterpret_cast<jpeg::McuStart*>(
+      place(std::size_t{chunks_} * jpeg::kStartsOfChunk * sizeof(jpeg::McuStart)));
+  std::byte* const indices = place(index_bytes_);
+  launch.images = reinterpret_cast<JpegImage*>(place(tasks_.size() * sizeof(JpegImage)));
+  launch.faults = reinterpret_cast<std::uint32_t*>(place(tasks_.size() * sizeof(std::uint32_t)));
+  launch.links = reinterpret_cast<std::uint32_t*>(place(chunks_ * sizeof(std::uint32_t)));
+  launch.taken = reinterpret_cast<std::uint32_t*>(place(lanes_.size() * sizeof(std::uint32_t)));
+
+  const std::size_t lanes = round_up(tasks_.size() * sizeof(JpegTask), kAlign);
+  const std::size_t groups = lanes + lanes_.size() * sizeof(JpegLanes);
+  const std::size_t lane_groups = groups + groups_.size() * sizeof(std::uint32_t);
+  std::vector<JpegTask> tasks = tasks_;
+  for (const JpegLanes& made : lanes_) tasks[made.image].index = indices + made.index;
+  std::memcpy(host, tasks.data(), tasks.size() * sizeof(JpegTask));
+  std::memcpy(host + lanes, lanes_.data(), lanes_.size() * sizeof(JpegLanes));
+  std::memcpy(host + groups, groups_.data(), groups_.size() * sizeof(std::uint32_t));
+  std::memcpy(host + lane_groups, lane_groups_.data(), lane_groups_.size() * sizeof(std::uint32_t));
+  launch.tasks = reinterpret_cast<const JpegTask*>(device);
+  launch.count = static_cast<std::uint32_t>(tasks_.size());
+  launch.lane_plans = reinterpret_cast<const JpegLanes*>(device + lanes);
+  launch.made_indices = static_cast<std::uint32_t>(lanes_.size());
+  launch.lanes = {reinterpret_cast<const std::uint32_t*>(device + lane_groups), lane_groups_.back()};
+  const auto* first = reinterpret_cast<const std::uint32_t*>(device + groups);
+  const std::size_t row = tasks_.size() + 1;
   launch.pieces = {first, groups_[row - 1]};
   launch.blocks = {first + row, groups_[2 * row - 1]};
   launch.pixels = {first + 2 * row, groups_[3 * row - 1]};
-  launch.faults = const_cast<std::uint32_t*>(first + 3 * row);
-  launch.most_tables = most_tables_;
   return launch;
+}
+
+std::uint64_t jpeg_workspace_bytes(const jpeg::FrameFile& file, bool makes_index) noexcept {
+  const jpeg::Layout layout = jpeg::geometry_of(file);
+  std::uint64_t of_index = 0;
+  if (makes_index) {
+    const jpeg::LanePlan plan = jpeg::plan_lanes(layout.mcus(), file.bytes);
+    of_index = plan.slots() * sizeof(jpeg::Lane) + plan.chunks * kBytesOfChunk + sizeof(std::uint32_t) +
+               round_up(jpeg::index_bytes(layout), kIndexAlign);
+  }
+  return of_index + std::uint64_t{layout.mcus()} * layout.blocks_of_mcu * kBytesOfLine +
+         most_tables(layout.components) * kBytesOfTable + sizeof(JpegImage) + sizeof(std::uint32_t) + kAlign;
+}
+
+void launch_jpeg(const JpegLaunch& launch, cudaStream_t stream) {
+  if (launch.count == 0) return;
+  launch_jpeg_headers(launch, stream);
+  launch_jpeg_lanes(launch, stream);
+  launch_jpeg_pieces(launch, stream);
+  launch_jpeg_samples(launch, stream);
+  launch_jpeg_pixels(launch, stream);
+  const cudaError_t error = cudaGetLastError();
+  if (error != cudaSuccess)
+    throw Error(ErrorCode::io, std::string("decoding JPEGs on the GPU: ") + cudaGetErrorString(error));
 }
 
 }  // namespace shard::gpu

@@ -1,4 +1,4 @@
-// The bytes of files in device memory, for jpeg::BitReader; and which image a block of a kernel works on.
+// The bytes of files in device memory, for jpeg::BitReader.
 #pragma once
 
 #include <cuda_pipeline_primitives.h>
@@ -6,16 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cuda/kernels/jpeg.hpp"
+#include "cuda/kernels/jpeg/common.cuh"
 
 namespace shard::gpu {
 
 // A file in device memory, read where it is.
 class FileInPlace {
  public:
-  static constexpr std::uint32_t kRingBytes = 0;
-
-  __device__ FileInPlace(const std::byte* file, std::uint32_t, uint4*)
+  explicit __device__ FileInPlace(const std::byte* file)
       : words_(reinterpret_cast<const std::uint32_t*>(file)) {}
   __device__ std::uint32_t byte(std::uint32_t i) const { return words_[i / 4] >> (8 * (i % 4)) & 0xFFU; }
   __device__ std::uint32_t near(std::uint32_t i) const { return byte(i); }
@@ -26,7 +24,6 @@ class FileInPlace {
   }
   __device__ void start(std::uint32_t) const {}
   __device__ void reach(std::uint32_t) const {}
-  __device__ static void finish() {}
 
  private:
   const std::uint32_t* words_;
@@ -43,7 +40,6 @@ class FileThroughRing {
  public:
   static constexpr std::uint32_t kChunkBytes = 16;
   static constexpr std::uint32_t kChunks = 4;
-  static constexpr std::uint32_t kRingBytes = kChunks * kChunkBytes;
 
   // `ring`: chunk k of this lane is ring[k * kLanes], so that lanes use different banks.
   __device__ FileThroughRing(const std::byte* file, std::uint32_t size, uint4* ring)

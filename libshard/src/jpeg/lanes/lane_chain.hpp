@@ -14,18 +14,18 @@
 
 #include "base/host_device.hpp"
 #include "jpeg/index.hpp"
-#include "jpeg/lane_decoder.hpp"
+#include "jpeg/lanes/lane_decoder.hpp"
 
 namespace shard::jpeg {
 
 // Where an index is written (index.hpp). 4-byte aligned, index_bytes(layout).
 class IndexTarget {
  public:
-  SHARD_EXACT IndexTarget(std::byte* index, const Layout& layout)
-      : index_(index), pieces_(layout.pieces()), components_(layout.components) {}
+  SHARD_EXACT IndexTarget(std::byte* index, const ScanPlan& plan)
+      : index_(index), pieces_(plan.pieces_of_row() * plan.mcu_rows), components_(plan.components) {}
 
   SHARD_EXACT void head(std::uint32_t data_offset) const {
-    put(0, std::uint32_t{kIndexVersion} | std::uint32_t{components_} << 8 | kMcusPerPiece << 16);
+    put(0, index_head(components_));
     put(4, pieces_);
     put(8, data_offset);
   }
@@ -60,10 +60,10 @@ class LaneChain {
   static constexpr std::uint64_t kMostBitsAlone = std::uint64_t{1} << 25;
 
   // Borrows all. `lanes`: plan.slots().
-  SHARD_EXACT LaneChain(const Layout& layout, const McuCodes& codes, const Scan<Bytes>& scan,
-                        const LanePlan& plan, const StartPool& pool, Lane* lanes, const IndexTarget& target)
-      : layout_(layout),
-        codes_(codes),
+  SHARD_EXACT LaneChain(const ScanPlan& image, const Scan<Bytes>& scan, const LanePlan& plan,
+                        const StartPool& pool, Lane* lanes, const IndexTarget& target)
+      : image_(image),
+        mcus_(image.mcu_columns * image.mcu_rows),
         scan_(scan),
         plan_(plan),
         pool_(pool),
@@ -82,7 +82,7 @@ class LaneChain {
       lane.base = place.mcu - enter;
       lane.predictors = minus(place.predictors, enter_sums);
       place.mcu += lane.count - enter;
-      if (place.mcu >= layout_.mcus()) return Fault::none;
+      if (place.mcu >= mcus_) return Fault::none;
       place.predictors = predictors_of(lane, lane.exit);
       if (lane.join != kNoStart) {
         enter = lane.join;
@@ -94,7 +94,7 @@ class LaneChain {
       place.position = lane.exit.position;
       if (lane.exit.restart() != expected_restart(place.mcu)) return Fault::restart;
       const Fault fault = read_on(place, true, enter, enter_sums);
-      if (fault != Fault::none || place.mcu == layout_.mcus()) return fault;
+      if (fault != Fault::none || place.mcu == mcus_) return fault;
     }
   }
 
@@ -102,15 +102,15 @@ class LaneChain {
   // `count`, which is `exit`.
   SHARD_EXACT Fault write(const Lane& lane, std::uint32_t number, const McuStart& start) const {
     const std::uint32_t mcu = lane.base + number;
-    if (mcu > layout_.mcus() || (number == lane.count && mcu != layout_.mcus())) return Fault::none;
+    if (mcu > mcus_ || (number == lane.count && mcu != mcus_)) return Fault::none;
     if (start.restart() != expected_restart(mcu)) return Fault::restart;
-    if (mcu == layout_.mcus()) return end(start.position);
+    if (mcu == mcus_) return end(start.position);
     write_entry(mcu, start.position, predictors_of(lane, start));
     return Fault::none;
   }
 
   // Lanes take each restart marker for one. In a file with MCUs of less than 8 bits another may come first.
-  SHARD_EXACT bool may_be_wrong() const { return layout_.restart_interval != 0; }
+  SHARD_EXACT bool may_be_wrong() const { return image_.restart_interval != 0; }
   SHARD_EXACT Fault read_whole() {
     Place place;
     std::uint32_t enter = 0;
@@ -133,13 +133,15 @@ class LaneChain {
     return start.is_absolute() ? start.sums : plus(lane.predictors, start.sums);
   }
   SHARD_EXACT std::uint32_t expected_restart(std::uint32_t mcu) const {
-    return layout_.restarts_at(mcu) ? (mcu / layout_.restart_interval - 1) % 8 : kNoRestart;
+    const std::uint32_t interval = image_.restart_interval;
+    const bool restarts = interval != 0 && mcu != 0 && mcu < mcus_ && mcu % interval == 0;
+    return restarts ? (mcu / interval - 1) % 8 : kNoRestart;
   }
   SHARD_EXACT void write_entry(std::uint32_t mcu, std::uint32_t position, Sums predictors) const {
-    const std::uint32_t row = mcu / layout_.mcu_columns;
-    const std::uint32_t column = mcu - row * layout_.mcu_columns;
+    const std::uint32_t row = mcu / image_.mcu_columns;
+    const std::uint32_t column = mcu - row * image_.mcu_columns;
     if (column % kMcusPerPiece == 0)
-      target_.entry(row * layout_.pieces_of_row() + column / kMcusPerPiece, position, predictors);
+      target_.entry(row * image_.pieces_of_row() + column / kMcusPerPiece, position, predictors);
   }
   // The image must end with EOI, right behind its last bit.
   SHARD_EXACT Fault end(std::uint32_t position) const {
@@ -157,14 +159,14 @@ class LaneChain {
   // Reads codes from `place` on, to the end of the image or, if `joins`, to a start of a lane behind
   // place.lane, which it becomes.
   SHARD_EXACT Fault read_on(Place& place, bool joins, std::uint32_t& enter, Sums& enter_sums) {
-    McuWalker<Bytes> walker(codes_, scan_);
+    McuWalker<Bytes> walker(image_, scan_);
     walker.go_to(place.position);
     walker.set_sums(place.predictors);
     auto& bits = walker.bits();
     const std::uint32_t begin = place.position;
     std::uint32_t known = place.lane;
     StartReader starts(pool_, kNoChunk, 0);
-    while (place.mcu < layout_.mcus()) {
+    while (place.mcu < mcus_) {
       const std::uint32_t lane = place.position / 8 / plan_.part_bytes;
       if (joins && lane > known && lane < plan_.lanes) {
         const Lane& found = lanes_[plan_.slot_of(lane)];
@@ -197,8 +199,8 @@ class LaneChain {
     return end(place.position);
   }
 
-  const Layout& layout_;
-  const McuCodes& codes_;
+  const ScanPlan& image_;
+  std::uint32_t mcus_;
   const Scan<Bytes>& scan_;
   const LanePlan& plan_;
   const StartPool& pool_;

@@ -1,6 +1,8 @@
-#include "jpeg/lane_index.hpp"
+#include "jpeg/lanes/lane_index.hpp"
 
 #include <fmt/format.h>
+
+#include <array>
 
 #include "shard/error.hpp"
 
@@ -18,13 +20,13 @@ void run_lane(FileLane& lane, bool more) {
 }
 
 // As a block of threads does it.
-void run_group(const McuCodes& codes, bool restarts, const Scan<FileBytes>& scan, const StartPool& pool,
+void run_group(const ScanPlan& image, const Scan<FileBytes>& scan, const StartPool& pool,
                const LanePlan& plan, std::uint32_t group, std::span<Lane> slots) {
   std::vector<FileLane> lanes;
   const std::uint32_t count = plan.lanes_of(group);
   lanes.reserve(count);
   for (std::uint32_t i = 0; i < count; ++i) {
-    FileLane& lane = lanes.emplace_back(codes, restarts, scan, pool);
+    FileLane& lane = lanes.emplace_back(image, scan, pool);
     run_lane(lane, lane.begin(plan, LanePlan::first_lane(group) + i));
     lane.publish(slots[i]);
   }
@@ -72,16 +74,22 @@ LaneIndex::Result LaneIndex::build(std::span<const std::byte> file, const Header
     make_look_up(header.dc[plane.dc], look_ups_[plane.dc].entries);
     make_look_up(header.ac[plane.ac], look_ups_[kMostTables + plane.ac].entries);
   }
+  std::array<std::uint16_t, kMostComponents> dc{};
+  std::array<std::uint16_t, kMostComponents> ac{};
+  for (std::uint32_t c = 0; c < layout.components; ++c) {
+    dc[c] = static_cast<std::uint16_t>(layout.planes[c].dc * kLookUpEntries);
+    ac[c] = static_cast<std::uint16_t>((kMostTables + layout.planes[c].ac) * kLookUpEntries);
+  }
+  const ScanPlan image =
+      plan_scan(layout, {{0, layout.mcu_rows}, {0, layout.mcu_columns}}, dc.data(), ac.data());
   const Scan<FileBytes> scan{FileBytes(file), header.data_offset, static_cast<std::uint32_t>(file.size()),
                              look_ups_[0].entries};
-  McuCodes codes;
-  make_codes(layout, kMostTables, codes);
   for (std::uint32_t group = 0; group < result.plan.groups; ++group)
-    run_group(codes, layout.restart_interval != 0, scan, pool, result.plan, group,
+    run_group(image, scan, pool, result.plan, group,
               std::span(lanes_).subspan(std::size_t{group} * kLanesOfGroup, kLanesOfGroup));
 
-  const IndexTarget target(result.index.data(), layout);
-  LaneChain<FileBytes> chain(layout, codes, scan, result.plan, pool, lanes_.data(), target);
+  const IndexTarget target(result.index.data(), image);
+  LaneChain<FileBytes> chain(image, scan, result.plan, pool, lanes_.data(), target);
   result.fault = chain.follow();
   if (result.fault == Fault::none) result.fault = write_entries(chain, pool, lanes_);
   if (result.fault != Fault::none && chain.may_be_wrong()) result.fault = chain.read_whole();

@@ -10,8 +10,8 @@
 #include <cstdint>
 
 #include "base/host_device.hpp"
+#include "jpeg/lanes/mcu_start.hpp"
 #include "jpeg/layout.hpp"
-#include "jpeg/mcu_start.hpp"
 
 namespace shard::jpeg {
 

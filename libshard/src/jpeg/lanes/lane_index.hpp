@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "jpeg/header.hpp"
-#include "jpeg/lane_chain.hpp"
+#include "jpeg/lanes/lane_chain.hpp"
 
 namespace shard::jpeg {
 

@@ -1,5 +1,5 @@
 // The lanes of a device find the index that the host's builder makes, bit for bit.
-#include "jpeg/lane_index.hpp"
+#include "jpeg/lanes/lane_index.hpp"
 
 #include <gtest/gtest.h>
 

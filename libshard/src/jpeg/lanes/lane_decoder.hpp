@@ -15,9 +15,9 @@
 #include <cstdint>
 
 #include "base/host_device.hpp"
-#include "jpeg/lane_plan.hpp"
-#include "jpeg/mcu_start.hpp"
-#include "jpeg/mcu_walker.hpp"
+#include "jpeg/lanes/lane_plan.hpp"
+#include "jpeg/lanes/mcu_start.hpp"
+#include "jpeg/lanes/mcu_walker.hpp"
 
 namespace shard::jpeg {
 
@@ -51,12 +51,11 @@ struct Lane {
 template <class Bytes>
 class LaneDecoder {
  public:
-  // Borrows all. `restarts`: the image has a restart interval.
-  SHARD_EXACT LaneDecoder(const McuCodes& codes, bool restarts, const Scan<Bytes>& scan,
-                          const StartPool& pool)
-      : restarts_(restarts),
+  // Borrows all.
+  SHARD_EXACT LaneDecoder(const ScanPlan& plan, const Scan<Bytes>& scan, const StartPool& pool)
+      : restarts_(plan.restart_interval != 0),
         scan_(scan),
-        walker_(codes, scan),
+        walker_(plan, scan),
         starts_(pool),
         pool_(pool),
         next_(pool, kNoChunk, 0) {}

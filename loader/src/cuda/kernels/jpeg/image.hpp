@@ -1,0 +1,75 @@
+// What the kernels of jpeg.hpp know of an image, and how they divide their work.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cuda/kernels/jpeg.hpp"
+#include "jpeg/entropy.hpp"
+
+namespace shard::gpu {
+
+inline constexpr std::uint32_t kJpegPieces = 128;  // of one image, per block
+inline constexpr std::uint32_t kJpegBlocks = 128;  // of 8 x 8 values
+// A warp makes 4 x 2 pixels per lane: those of two rows that lie between the same two rows of samples.
+inline constexpr std::uint32_t kJpegQuad = 4;
+inline constexpr std::uint32_t kJpegStrip = 32 * kJpegQuad;
+inline constexpr std::uint32_t kJpegStrips = 8;  // per block
+
+// From the host.
+struct JpegTask {
+  jpeg::FrameFile file;
+  jpeg::PixelBox box;      // of the stored image
+  jpeg::McuWindow window;  // columns: those of whole pieces
+  std::uint32_t channels = 0;
+  std::uint32_t tables = 0;      // the image's first look-up, among the batch's
+  std::uint64_t first_line = 0;  // of coefficients
+  const std::byte* frame = nullptr;
+  const std::byte* index = nullptr;
+  std::byte* pixels = nullptr;
+  std::uint32_t makes_index = 0;
+};
+
+// How a file without an index is divided, and where its part of the workspace begins.
+struct JpegLanes {
+  jpeg::LanePlan plan;
+  std::uint32_t image = 0;
+  std::uint32_t slot = 0;
+  std::uint32_t chunk = 0;
+  std::uint64_t index = 0;  // byte of those that are made
+};
+
+// Made by the first kernel for the others. Of an image whose header is not right only `usable` counts.
+struct JpegImage {
+  // For pieces.
+  jpeg::ScanPlan plan;
+  jpeg::McuWindow window;
+  std::uint32_t usable = 0;
+  std::uint32_t data_offset = 0;
+  std::uint32_t look_up_entries = 0;
+  // For samples and pixels.
+  std::uint16_t quantization[jpeg::kMostComponents][jpeg::kBlockValues] = {};  // of components, zigzag
+  jpeg::Layout layout;
+};
+
+// The strips of a pair of rows, and the pairs: rows 2 k - 1 and 2 k of the image are pair k.
+SHARD_EXACT constexpr std::uint32_t jpeg_strips(const jpeg::PixelBox& box) noexcept {
+  const std::uint32_t first = box.left / kJpegQuad * kJpegQuad;
+  return (box.left + box.width - first + kJpegStrip - 1) / kJpegStrip;
+}
+SHARD_EXACT constexpr std::uint32_t jpeg_first_pair(const jpeg::PixelBox& box) noexcept {
+  return (box.top + 1) / 2;
+}
+SHARD_EXACT constexpr std::uint32_t jpeg_pairs(const jpeg::PixelBox& box) noexcept {
+  return (box.top + box.height) / 2 + 1 - jpeg_first_pair(box);
+}
+
+void launch_jpeg_headers(const JpegLaunch& launch, cudaStream_t stream);
+void launch_jpeg_lanes(const JpegLaunch& launch, cudaStream_t stream);
+void launch_jpeg_pieces(const JpegLaunch& launch, cudaStream_t stream);
+void launch_jpeg_samples(const JpegLaunch& launch, cudaStream_t stream);
+void launch_jpeg_pixels(const JpegLaunch& launch, cudaStream_t stream);
+
+}  // namespace shard::gpu
