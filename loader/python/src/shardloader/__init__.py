@@ -37,6 +37,7 @@ from ._errors import (
 from ._export import to_parquet
 from ._fields import Field, Fields, ImageField, Ragged, RaggedArray, Text
 from ._groups import MemoryOptions, RemoteOptions, Sampling
+from ._jpeg import DecodedImages, decode_jpeg
 from ._loader import Epoch, Loader, cuda_device_count, has_cuda
 from ._operations import Operation, ops
 from ._plan import Plan, ShardResult, convert_shard, finish, plan
@@ -57,6 +58,7 @@ __all__ = [
     "ConversionWarning",
     "CorruptError",
     "Dataset",
+    "DecodedImages",
     "Epoch",
     "Field",
     "Fields",
@@ -94,6 +96,7 @@ __all__ = [
     "convert",
     "convert_shard",
     "cuda_device_count",
+    "decode_jpeg",
     "finish",
     "has_cuda",
     "mix",
