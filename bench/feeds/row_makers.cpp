@@ -56,7 +56,7 @@ void SampleMaker::make(std::uint64_t index, std::span<std::byte> row) {
   const std::span<std::byte> into = images.framed() ? std::span(frame_) : row;
   pread_all(descriptor_of(shard, at.shard), into, offset, shard.path());
   throttle_.pass(at.shard, offset, into.size());
-  if (images.framed()) images.codec().decode(frame_, row);
+  if (images.framed()) images.codec().decode(frame_, row, images.frame_spec(at.sample));
 }
 
 }  // namespace shard::bench

@@ -14,6 +14,7 @@ TESTS = "tests/unit"
 LAYERS = {
     "base": "libshard/src/base",
     "jpeg": "libshard/src/jpeg",
+    "libjpeg": "libshard/src/libjpeg",
     "remote": "libshard/src/remote",
     "format": "libshard/src/format",
     "image": "libshard/src/image",

@@ -5,12 +5,12 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "image/codecs/jpeg_errors.hpp"
+#include "libjpeg/errors.hpp"
 
 namespace shard::testing {
 namespace {
 
-using image::JpegErrors;
+using JpegErrors = libjpeg::Errors;
 
 void choose_colours(jpeg_compress_struct& info, const JpegOptions& options) {
   info.image_width = options.width;
@@ -112,7 +112,7 @@ namespace {
 // Destroys itself also where an Error leaves.
 struct Source {
   explicit Source(bool accept) {
-    errors.reset(accept ? image::OnWarning::accept : image::OnWarning::reject);
+    errors.reset(accept ? [](void*, int) noexcept { return true; } : JpegErrors::Passes{});
     info.err = errors.manager();
     errors.guard([this] { jpeg_create_decompress(&info); });
   }

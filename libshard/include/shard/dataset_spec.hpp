@@ -77,23 +77,30 @@ struct LargestSample {
   bool operator==(const LargestSample&) const = default;
 };
 
-// Which codec samples are stored with: "none", "zstd" with its level, or "packed" (docs/format.md). What
-// encodes and decodes them is a Codec (codec.hpp).
+// Which codec samples are stored with: "none", "zstd" with its level, "packed", or "jpeg" with its quality
+// (docs/format.md). What encodes and decodes them is a Codec (codec.hpp).
 struct CodecSpec {
-  enum class Kind : std::uint8_t { none, zstd, packed };
+  enum class Kind : std::uint8_t { none, zstd, packed, jpeg };
   Kind kind = Kind::none;
-  // zstd: 1 to 19.
+  // zstd: 1 to 19. jpeg: 1 to 100, the quality of images that are encoded; files that are stored as they are
+  // keep theirs.
   int level = 3;
+
+  constexpr CodecSpec() noexcept = default;
+  constexpr CodecSpec(Kind of) noexcept
+      : kind(of), level(of == Kind::jpeg ? 95 : 3) {}  // NOLINT(google-explicit-constructor)
+  constexpr CodecSpec(Kind of, int with_level) noexcept : kind(of), level(with_level) {}
   // Samples of this spec are stored as frames, each of its own length. False for codec none and samples of
   // one size, which are rows of SampleSpec::size_bytes(). Throws invalid_argument if the kind is not one of
   // the above.
   bool framed(const SampleSpec& spec) const;
   // It can store samples of this spec. Codec packed holds images of 8 bits, and of floats that were computed
-  // from them, with up to four channels; the others hold all. Error: as above.
+  // from them, with up to four channels, codec jpeg those of u8 in layout nhwc with one or three; the others
+  // hold all. Error: as above.
   bool can_hold(const SampleSpec& spec) const;
   bool operator==(const CodecSpec&) const = default;
 };
-std::string to_string(const CodecSpec& codec);           // "none", "zstd:3", "packed"
+std::string to_string(const CodecSpec& codec);           // "none", "zstd:3", "packed", "jpeg:95"
 CodecSpec codec_spec_from_string(const std::string& s);  // throws invalid_argument
 
 // How many rows of a column belong to a sample.

@@ -237,7 +237,7 @@ class StoredImages {
   const SampleSpec& spec() const noexcept { return spec_; }
   // If spec() is free: the largest of this shard.
   const LargestSample& largest() const noexcept { return largest_; }
-  // What decodes the frames: codec().decode(bytes of a frame, sample, spec_of(sample)).
+  // What decodes the frames: codec().decode(bytes of a frame, sample, frame_spec(sample)).
   const Codec& codec() const noexcept { return codec_; }
   // The samples are stored as frames, each of its own length. Codec none and samples of one size: as rows of
   // spec().size_bytes().
@@ -248,6 +248,9 @@ class StoredImages {
   //
   // Of one decoded sample, with its rows and columns.
   SampleSpec spec_of(std::uint64_t sample) const;
+  // The same, and with codec jpeg what the head says of the file in its frame. So the size of the frame and
+  // the memory for decoding it are known.
+  FrameSpec frame_spec(std::uint64_t sample) const;
   // XXH3-64 of the sample before the codec.
   std::uint64_t checksum(std::uint64_t sample) const;
   // XXH3-64 of frame(): the same if samples are not framed().
@@ -261,6 +264,9 @@ class StoredImages {
   void read_frame(std::uint64_t sample, std::vector<std::byte>& out) const;
   // The same to `out`, which must have frame_bytes(), else invalid_argument.
   void read_frame(std::uint64_t sample, std::span<std::byte> out) const;
+  // Codec jpeg: copies the JPEG file of the sample to `out`, which is resized. Throws unsupported with other
+  // codecs.
+  void read_file(std::uint64_t sample, std::vector<std::byte>& out) const;
   // Copies the sample to `out` (spec_of(sample).size_bytes() long, else invalid_argument) and decodes it if
   // necessary.
   // Throws corrupt, naming path, field and sample, if a frame does not hold exactly one sample.
@@ -279,14 +285,16 @@ class StoredImages {
   // Checks the tables of offsets and sizes, which must fit each other and the bytes that are there. `head`:
   // of the shard.
   void check_frames(std::span<const std::byte> head) const;
-  void check_frame(std::uint64_t sample, std::uint64_t size, const SampleSpec& of) const;
+  void check_frame(std::uint64_t sample, std::uint64_t size, const FrameSpec& of) const;
   void check_size(std::uint64_t sample, const SampleSpec& of) const;
+  void check_file(std::uint64_t sample, const FrameSpec& of) const;
   // A row of the table of sizes.
   SampleSpec size_at(std::span<const std::byte> bytes, std::size_t at) const;
   // The stored bytes of a sample, which begin at `begin` in the file.
   void load_stored(std::uint64_t sample, std::uint64_t begin, std::span<std::byte> out) const;
-  // The sample, which is `of`. `check_frame`: compares the stored frame with its checksum.
-  void load(std::uint64_t sample, const SampleSpec& of, std::span<std::byte> out, bool check_frame) const;
+  // The sample, which is `of`. `check_frame`: compares the stored frame with its checksum, and checks all
+  // that decoding does not.
+  void load(std::uint64_t sample, const FrameSpec& of, std::span<std::byte> out, bool check_frame) const;
   // Compares the stored frame and the decoded sample with their digests. `scratch` becomes the sample.
   void verify(std::uint64_t sample, std::vector<std::byte>& scratch) const;
 
@@ -300,7 +308,7 @@ class StoredImages {
   // Offsets in the file: of all rows or frames, and of the tables.
   ShardHeader::Range range_;
   std::string offsets_name_;  // of the tensor
-  std::uint64_t checksums_, frame_offsets_, frame_checksums_, shapes_;
+  std::uint64_t checksums_, frame_offsets_, frame_checksums_, shapes_, jpeg_files_;
 };
 
 }  // namespace shard

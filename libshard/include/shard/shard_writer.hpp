@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +23,7 @@
 
 #include "shard/dataset_spec.hpp"
 #include "shard/error.hpp"
+#include "shard/jpeg_frame.hpp"
 
 namespace shard {
 
@@ -54,12 +56,19 @@ struct ShardSummary {
   bool operator==(const ShardSummary&) const = default;
 };
 
-// The values of one sample in one image field, in stored order.
+// The values of one sample in one image field, in stored order. With codec jpeg also a finished frame.
 struct SampleValues {
   std::span<const std::byte> bytes;
   // Its rows and columns, if the field is free. Else they do not count.
   std::uint32_t height = 0;
   std::uint32_t width = 0;
+  // `bytes` are a frame of this file.
+  struct Frame {
+    jpeg::FrameFile file;
+    // XXH3-64 of the decoded sample, upright.
+    std::uint64_t checksum = 0;
+  };
+  std::optional<Frame> frame{};
 
   SampleValues() = default;
   // A sample of one size is its bytes: a span, or what converts to one.
@@ -68,6 +77,13 @@ struct SampleValues {
       : bytes(values) {}  // NOLINT(google-explicit-constructor)
   SampleValues(std::span<const std::byte> values, std::uint32_t rows, std::uint32_t columns)
       : bytes(values), height(rows), width(columns) {}
+  // A file that is stored as it is. The caller has decoded it, by the rules of docs/format.md, and found no
+  // damage.
+  SampleValues(const JpegFrame& of, std::uint64_t checksum)
+      : bytes(of.bytes),
+        height(of.file.upright_height()),
+        width(of.file.upright_width()),
+        frame(Frame{of.file, checksum}) {}
 };
 
 class ShardWriter {
@@ -85,7 +101,8 @@ class ShardWriter {
   // column is ragged, or UTF-8 text. `fields` has the samples of options.fields, in their order. Thread safe;
   // once for each index. Compression and hashing run on the caller's thread. Frames of variable size are
   // written in the order of the indices, so frames that wait for an earlier one are held in memory. Errors:
-  // invalid_argument (sizes, text that is not UTF-8), io.
+  // invalid_argument (sizes, text that is not UTF-8, a finished frame that is none of the field or larger
+  // than the format allows), io.
   void put(std::uint64_t index, std::string_view key, std::span<const std::span<const std::byte>> rows,
            const SampleValues& sample, std::span<const SampleValues> fields = {});
   // For fixed columns alone and no further fields: their rows, one after the other.

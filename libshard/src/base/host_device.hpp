@@ -1,13 +1,4 @@
-// SHARD_EXACT marks functions of integer or exactly rounded arithmetic that host code and CUDA kernels share:
-// both compile the same lines, so both give the same bits. Such a header includes no CUDA header.
-//
+// SHARD_EXACT and its kin, for private headers; a public header includes shard/host_device.hpp itself.
 #pragma once
 
-// SHARD_UNROLL stands before loops of a fixed count over arrays that a kernel keeps in registers.
-#if defined(__CUDACC__)
-#define SHARD_EXACT __host__ __device__
-#define SHARD_UNROLL _Pragma("unroll")
-#else
-#define SHARD_EXACT
-#define SHARD_UNROLL
-#endif
+#include "shard/host_device.hpp"  // IWYU pragma: export

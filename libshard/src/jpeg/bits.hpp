@@ -2,9 +2,14 @@
 // stuffing, anything else behind it a marker, where the data end. After the end come zeros, which are
 // counted. Never reads outside of [first, end).
 //
-// `Bytes` is a source: byte(i) is byte i of the file. What start() or reach() was last told is a place:
-// from there on, near(i) are 16 bytes, and word(i) are four of them, the first one highest. So a source can
-// fetch ahead.
+// `Bytes` is a source of a file's bytes, which may fetch ahead:
+//
+//   byte(i)      byte i, wherever
+//   start(at)    begin to fetch at `at`;  reach(at) go on to it
+//   seek(at)     the next read is read(at)
+//   read(at)     bytes at to at + 3, the first one highest. Then come read(at + 4), ...; a few of them (32
+//                bytes) without reach()
+//   word(at)     the same anywhere from the last reach() or read() on
 #pragma once
 
 #include <cstddef>
@@ -20,20 +25,29 @@ class FileBytes {
  public:
   explicit FileBytes(std::span<const std::byte> file) noexcept : data_(file.data()) {}
   std::uint32_t byte(std::uint32_t i) const noexcept { return std::to_integer<std::uint32_t>(data_[i]); }
-  std::uint32_t near(std::uint32_t i) const noexcept { return byte(i); }
   std::uint32_t word(std::uint32_t i) const noexcept {
     return byte(i) << 24 | byte(i + 1) << 16 | byte(i + 2) << 8 | byte(i + 3);
   }
+  std::uint32_t read(std::uint32_t at) const noexcept { return word(at); }
   void start(std::uint32_t) noexcept {}
   void reach(std::uint32_t) noexcept {}
+  void seek(std::uint32_t) noexcept {}
 
  private:
   const std::byte* data_;
 };
 
-// Whether one of the four bytes is 0xFF.
-SHARD_EXACT constexpr bool has_ff(std::uint32_t word) noexcept {
-  return (word & ((word & 0x7F7F7F7FU) + 0x01010101U) & 0x80808080U) != 0;
+// The highest bit of each of the four bytes that is 0xFF.
+SHARD_EXACT constexpr std::uint32_t ff_bits(std::uint32_t word) noexcept {
+  return word & ((word & 0x7F7F7F7FU) + 0x01010101U) & 0x80808080U;
+}
+
+SHARD_EXACT inline std::uint32_t leading_zeros(std::uint32_t bits) noexcept {
+#if defined(__CUDA_ARCH__)
+  return static_cast<std::uint32_t>(__clz(static_cast<int>(bits)));
+#else
+  return static_cast<std::uint32_t>(__builtin_clz(bits));
+#endif
 }
 
 // The upper 32 of the 64 bits `high`, `low` behind the first `bits`, 0 to 31.
@@ -53,7 +67,7 @@ class BitReader {
  public:
   // Positions are in bits of the file's bytes from `first`, stuffing included.
   SHARD_EXACT BitReader(const Bytes& bytes, std::uint32_t first, std::uint32_t end, std::uint32_t position)
-      : bytes_(bytes), first_(first), end_(end) {
+      : bytes_(bytes), first_(first), end_(end), near_end_(end < 7 ? 0 : end - 7) {
     go_to(position);
   }
 
@@ -64,8 +78,12 @@ class BitReader {
     added_ = 0;
     used_ = position % 8;
     bytes_.start(at_);
-    high_ = next_word();
-    low_ = next_word();
+    bytes_.seek(at_);
+    SHARD_ROLLED
+    for (int i = 0; i < 2; ++i) {
+      high_ = low_;
+      low_ = next_word();
+    }
   }
 
   // At least 33 bits can be taken after it, if at most 32 were taken since the last time.
@@ -75,6 +93,8 @@ class BitReader {
     low_ = next_word();
     used_ -= 32;
   }
+  // To be called before each 5 words or so that are taken.
+  SHARD_EXACT void fetch() { bytes_.reach(at_); }
   // The next 32 bits, right after refill().
   SHARD_EXACT std::uint32_t peek32() const { return funnel(high_, low_, used_); }
   SHARD_EXACT std::uint32_t peek16() const { return peek32() >> 16; }
@@ -135,25 +155,54 @@ class BitReader {
     return {marker - 0xD0, at + 2};
   }
   SHARD_EXACT std::uint32_t next_word() {
+    if (at_ >= near_end_) return last_word();
+    const std::uint32_t word = bytes_.read(at_);
+    const std::uint32_t ff = ff_bits(word);
+    if (ff != 0) return without_stuffing(word, ff);
+    at_ += 4;
+    return word;
+  }
+  SHARD_EXACT std::uint32_t last_word() {
     std::uint32_t word = 0;
-    if (end_ - at_ >= 4) word = bytes_.word(at_);
-    if (end_ - at_ >= 4 && !has_ff(word)) {
-      at_ += 4;
-    } else {
-      word = 0;
-      for (int i = 0; i < 4; ++i) word = word << 8 | next_byte();
-    }
+    SHARD_ROLLED
+    for (int i = 0; i < 4; ++i) word = word << 8 | next_byte();
     bytes_.reach(at_);
+    bytes_.seek(at_);
+    return word;
+  }
+  // `word`: the next four bytes, with 0xFF where `ff` has bits.
+  SHARD_EXACT std::uint32_t without_stuffing(std::uint32_t word, std::uint32_t ff) {
+    std::uint32_t following = bytes_.word(at_ + 4);
+    at_ += 4;
+    while (ff != 0) {
+      const std::uint32_t kept = leading_zeros(ff) + 8;  // bits up to the 0xFF
+      const std::uint32_t rest = kept == 32 ? 0 : 0xFFFFFFFFU >> kept;
+      const std::uint32_t next = word << 8 | following >> 24;  // one byte further
+      const std::uint32_t behind = kept == 32 ? following >> 24 : word >> (24 - kept) & 0xFFU;
+      if (behind != 0) {  // a marker: zeros from here on
+        at_ -= (32 - kept + 8) / 8;
+        added_ += 32 - kept + 8;
+        word &= ~(0xFFFFFFFFU >> (kept - 8));
+        break;
+      }
+      word = (word & ~rest) | (next & rest);
+      following <<= 8;
+      ++at_;
+      ff = ff_bits(word) & rest;
+    }
+    if (kAsksOften) stuffed_ = at_;
+    bytes_.reach(at_);
+    bytes_.seek(at_);
     return word;
   }
   SHARD_EXACT std::uint32_t next_byte() {
     if (at_ < end_) {
-      const std::uint32_t byte = bytes_.near(at_);
+      const std::uint32_t byte = bytes_.byte(at_);
       if (byte != 0xFF) {
         ++at_;
         return byte;
       }
-      if (end_ - at_ >= 2 && bytes_.near(at_ + 1) == 0) {
+      if (end_ - at_ >= 2 && bytes_.byte(at_ + 1) == 0) {
         at_ += 2;
         if (kAsksOften) stuffed_ = at_;
         return byte;
@@ -170,6 +219,7 @@ class BitReader {
   Bytes bytes_;
   std::uint32_t first_;
   std::uint32_t end_;
+  std::uint32_t near_end_;  // from here on, a word and its stuffing may lead beyond the end
   std::uint32_t at_ = 0;    // the next byte to load
   std::uint32_t high_ = 0;  // the window: bits that were loaded, the next one highest
   std::uint32_t low_ = 0;

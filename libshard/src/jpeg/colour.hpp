@@ -6,23 +6,36 @@
 #include <cstdint>
 
 #include "base/host_device.hpp"
+#include "jpeg/cmyk.hpp"
 #include "jpeg/layout.hpp"
 
 namespace shard::jpeg {
 
-SHARD_EXACT constexpr std::uint8_t byte_of(std::int32_t value) noexcept {
-  return static_cast<std::uint8_t>(value < 0 ? 0 : value > 255 ? 255 : value);
+// 16 bits below the point, cut to 0 to 255 and a fraction: the byte is in bits 16 to 23.
+SHARD_EXACT constexpr std::int32_t cut_fixed(std::int32_t value) noexcept {
+  constexpr std::int32_t kMost = (1 << 24) - 1;
+  const std::int32_t below = value < kMost ? value : kMost;
+  return below < 0 ? 0 : below;
+}
+struct FixedRgb {
+  std::int32_t red = 0;
+  std::int32_t green = 0;
+  std::int32_t blue = 0;
+};
+// `y`: with 16 bits below the point; `cb` and `cr`: 0 to 255.
+SHARD_EXACT constexpr FixedRgb ycc_to_fixed_rgb(std::int32_t y, std::int32_t cb, std::int32_t cr) noexcept {
+  constexpr std::int32_t kHalf = 1 << 15;
+  return {cut_fixed(y + 91881 * cr + (kHalf - 91881 * 128)),                         // 1.40200
+          cut_fixed(y - 22554 * cb - 46802 * cr + (kHalf + (22554 + 46802) * 128)),  // 0.34414, 0.71414
+          cut_fixed(y + 116130 * cb + (kHalf - 116130 * 128))};                      // 1.77200
 }
 
 // In place.
 SHARD_EXACT constexpr void ycc_to_rgb(std::uint8_t* pixel) noexcept {
-  constexpr std::int32_t kHalf = 1 << 15;
-  const std::int32_t y = pixel[0];
-  const std::int32_t blue = pixel[1] - 128;
-  const std::int32_t red = pixel[2] - 128;
-  pixel[0] = byte_of(y + ((91881 * red + kHalf) >> 16));                  // 1.40200
-  pixel[1] = byte_of(y + ((-22554 * blue - 46802 * red + kHalf) >> 16));  // 0.34414, 0.71414
-  pixel[2] = byte_of(y + ((116130 * blue + kHalf) >> 16));                // 1.77200
+  const FixedRgb rgb = ycc_to_fixed_rgb(pixel[0] << 16, pixel[1], pixel[2]);
+  pixel[0] = static_cast<std::uint8_t>(rgb.red >> 16);
+  pixel[1] = static_cast<std::uint8_t>(rgb.green >> 16);
+  pixel[2] = static_cast<std::uint8_t>(rgb.blue >> 16);
 }
 
 // The components of one pixel -> the channels that are delivered. In place.
@@ -31,22 +44,6 @@ SHARD_EXACT constexpr void convert_colour(Colour colour, std::uint8_t* pixel) no
   ycc_to_rgb(pixel);
   if (colour != Colour::ycck) return;
   for (std::uint32_t c = 0; c < 3; ++c) pixel[c] = static_cast<std::uint8_t>(255 - pixel[c]);
-}
-
-// a * b / 255, rounded to nearest, for bytes.
-SHARD_EXACT constexpr std::uint32_t multiply_bytes(std::uint32_t a, std::uint32_t b) noexcept {
-  const std::uint32_t t = a * b + 128;
-  return ((t >> 8) + t) >> 8;
-}
-
-// What libjpeg delivers of four components -> R, G, B with Pillow's arithmetic: taken as inverted (Adobe's
-// convention, rawmode "CMYK;I"), then converted as libImaging's cmyk2rgb does. `rgb` may be `cmyk`.
-SHARD_EXACT constexpr void inverted_cmyk_to_rgb(const std::uint8_t* cmyk, std::uint8_t* rgb) noexcept {
-  const std::uint32_t light = cmyk[3];  // 255 - black
-  for (std::uint32_t c = 0; c < 3; ++c) {
-    const std::uint32_t ink = 255U - cmyk[c];
-    rgb[c] = static_cast<std::uint8_t>(light - multiply_bytes(ink, light));
-  }
 }
 
 // The channels that are delivered -> R, G, B. In place.

@@ -25,11 +25,11 @@ std::string_view text_of(Fault fault) {
 void Decoder::decode_pieces(std::span<const std::byte> file, const Header& header, const Index& index,
                             const McuWindow& window) {
   const Layout& layout = header.layout;
-  look_ups_.resize(std::size_t{2} * kMostTables);
+  codes_.resize(std::size_t{2} * kMostTables);
   for (std::uint32_t c = 0; c < layout.components; ++c) {
     const Plane& plane = layout.planes[c];
-    make_look_up(header.dc[plane.dc], look_ups_[plane.dc].entries);
-    make_look_up(header.ac[plane.ac], look_ups_[kMostTables + plane.ac].entries);
+    make_codes(header.dc[plane.dc], codes_[plane.dc]);
+    make_codes(header.ac[plane.ac], codes_[kMostTables + plane.ac]);
   }
   std::array<std::uint16_t, kMostComponents> dc{};
   std::array<std::uint16_t, kMostComponents> ac{};
@@ -40,18 +40,23 @@ void Decoder::decode_pieces(std::span<const std::byte> file, const Header& heade
   plan_ = plan_scan(layout, window, dc.data(), ac.data());
   coefficients_.assign(std::size_t{plan_.first_line[kMostComponents]} * kBlockValues, 0);
   const Scan<FileBytes> scan{FileBytes(file), header.data_offset, static_cast<std::uint32_t>(file.size()),
-                             look_ups_[0].entries};
+                             codes_[0].entries};
   const Range pieces = pieces_of_columns(window.columns);
   for (std::uint32_t row = window.rows.begin; row < window.rows.end; ++row)
     for (std::uint32_t i = pieces.begin; i < pieces.end; ++i) {
       const std::uint32_t piece = row * layout.pieces_of_row() + i;
       PieceDecoder<FileBytes> decoder(plan_, scan, piece, index[piece]);
-      do {
-        std::int16_t* const values = coefficients_.data() + std::size_t{decoder.line()} * kBlockValues;
-        const auto put = [values](std::uint32_t k, std::int16_t value) { values[k] = value; };
-        while (!decoder.step(put)) {
+      const auto put = [&](std::uint32_t k, std::int16_t value) {
+        coefficients_[std::size_t{decoder.line()} * kBlockValues + k] = value;
+      };
+      for (bool more = decoder.start(put); more; more = decoder.next(put)) {
+        bool complete = false;
+        while (!complete) {
+          decoder.fetch();
+          for (std::uint32_t step = 0; step < decoder.kStepsPerFetch && !complete; ++step)
+            complete = decoder.step(put);
         }
-      } while (decoder.next());
+      }
       const Fault fault = decoder.finish(index[piece + 1]);
       if (fault != Fault::none)
         throw Error(ErrorCode::corrupt, fmt::format("JPEG: piece {} of {}, from bit {} on, {}", piece,

@@ -36,7 +36,7 @@ class Decoder {
   void make_samples(const Header& header, const McuWindow& window);
   void make_pixels(const Layout& layout, const McuWindow& window, const PixelBox& box);
 
-  std::vector<LookUp> look_ups_;
+  std::vector<CodeTable> codes_;
   ScanPlan plan_;
   std::vector<std::int16_t> coefficients_;  // by line, zigzag
   std::vector<std::uint8_t> samples_;       // planes of the window, one after the other

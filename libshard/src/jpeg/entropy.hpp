@@ -39,7 +39,7 @@ SHARD_EXACT constexpr std::int32_t extend(std::uint32_t bits, std::uint32_t size
   return bits >> (size - 1) != 0 ? value : value - (1 << size) + 1;
 }
 
-// A block of the MCU: its component, where its tables begin among the look-ups, and which line of the coefficients it is:
+// A block of the MCU: its component, where its tables begin among the codes, and which line of the coefficients it is:
 // lines are 64 coefficients, of all blocks of a window, component by component, row by row.
 struct BlockPlan {
   std::uint32_t line = 0;       // in the window's first MCU
@@ -98,39 +98,44 @@ SHARD_EXACT constexpr ScanPlan plan_scan(const Layout& layout, const McuWindow& 
   return plan;
 }
 
-// The bytes and the look-ups.
+// The bytes and the tables.
 template <class Bytes>
 struct Scan {
   Bytes bytes;
   std::uint32_t first = 0;  // byte of the file
   std::uint32_t end = 0;    // behind the last byte that may be read
-  const std::uint16_t* look_ups = nullptr;
+  const CodeEntry* codes = nullptr;
 };
 
-// Decodes a piece code by code, so that the lanes of a GPU can all take a code at a time, DC or AC.
+// Decodes a piece code by code, so that the lanes of a GPU can all take a code at a time.
 //
-//   for (bool more = true; more; more = decoder.next()) {   for each block
-//     decoder.line() ...                                    which one
-//     while (!decoder.step(put)) {}                         put(k, value) for each coefficient that is not 0
+//   for (bool more = decoder.start(put); more; more = decoder.next(put)) {   for each block: its DC code
+//     while (!decoder.step(put)) {}                                          its AC codes
+//     decoder.line() ...                                                     which one it is
 //   }
 //   fault = decoder.finish(next entry)
+//
+// put(k of the zigzag, value) is called for the DC coefficient and each other one that is not 0.
 template <class Bytes>
 class PieceDecoder {
  public:
+  // Steps after which fetch() must be called again.
+  static constexpr std::uint32_t kStepsPerFetch = 6;
+
   // Borrows `plan` and what `scan` points to. `piece` is one of the window's.
   SHARD_EXACT PieceDecoder(const ScanPlan& plan, const Scan<Bytes>& scan, std::uint32_t piece,
                            const EntryPoint& entry)
       : plan_(plan),
-        look_ups_(scan.look_ups),
+        all_codes_(scan.codes),
         bits_(scan.bytes, scan.first, scan.end, entry.position),
         row_(piece / plan.pieces_of_row()),
         column_(piece % plan.pieces_of_row() * kMcusPerPiece) {
     const std::uint32_t left = plan.mcu_columns - column_;
     end_ = column_ + (left < kMcusPerPiece ? left : kMcusPerPiece);
+    SHARD_UNROLL
     for (std::uint32_t c = 0; c < kMostComponents; ++c)
       predictors_ |= std::uint64_t{entry.predictors[c]} << (16 * c);
     predictor_ = entry.predictors[0];
-    choose_block();
   }
 
   // Which line of coefficients this block is.
@@ -140,47 +145,39 @@ class PieceDecoder {
            (column_ - plan_.first_column) * block.column_lines;
   }
 
-  // Decodes one code; calls put(k of the zigzag, value) at most once. True: the block is complete, or faulty.
+  SHARD_EXACT void fetch() { bits_.fetch(); }
+
+  // False: the piece is faulty.
+  template <class Put>
+  SHARD_EXACT bool start(const Put& put) {
+    return read_dc(put);
+  }
+
+  // Decodes one AC code. True: the block is complete, or faulty.
   template <class Put>
   SHARD_EXACT bool step(const Put& put) {
     bits_.refill();
     const std::uint32_t window = bits_.peek32();
-    const std::uint32_t entry = look_up(codes_, window >> 16);
-    if (entry == 0) {
-      fault_ = bits_.overrun() ? Fault::overrun : Fault::code;
-      return true;
-    }
-    // A code of up to 16 bits, and its value of up to 15.
-    const std::uint32_t length = entry >> 8;
-    const std::uint32_t size = entry & 15U;
-    bits_.skip(length + size);
-    std::uint32_t k = k_ + ((entry >> 4) & 15U);
-    std::int32_t value = size == 0 ? 0 : extend((window << length) >> (32 - size), size);
-    const bool dc = k_ == 0;
-    if (dc) {
-      k = 0;
-      predictor_ += static_cast<std::uint32_t>(value);
-      value = static_cast<std::int16_t>(static_cast<std::uint16_t>(predictor_));
-      codes_ = look_ups_ + plan_.blocks[block_].ac;
-    }
-    if (size != 0 || dc) {
-      put(k < kBlockValues ? k : kBlockValues - 1, static_cast<std::int16_t>(value));
-      k_ = k + 1;
-    } else {
-      k_ = (entry & 0xF0U) == 0xF0U ? k_ + 16 : kBlockValues;
+    const CodeEntry entry = code_at(codes_, window);
+    bits_.skip(entry >> 8 & 0xFFU);
+    const std::uint32_t size = entry >> 16 & 0xFFU;
+    k_ += entry >> 24;
+    if (size != 0) {
+      const std::uint32_t k = k_ - 1;
+      put(k < kBlockValues ? k : kBlockValues - 1, static_cast<std::int16_t>(value_of(window, entry, size)));
     }
     return k_ >= kBlockValues;
   }
 
   // To the next block. False: the piece is complete, or faulty.
-  SHARD_EXACT bool next() {
-    if (fault_ != Fault::none) return false;
+  template <class Put>
+  SHARD_EXACT bool next(const Put& put) {
+    if (k_ >= kNoCode) return fail();
     if (++block_ == plan_.blocks_of_mcu) {
       block_ = 0;
       if (!next_mcu()) return false;
     }
-    choose_block();
-    return true;
+    return read_dc(put);
   }
 
   // After the last block. `next`: where the following piece begins; for the last one only its position
@@ -190,26 +187,51 @@ class PieceDecoder {
     if (bits_.position() != next.position) return Fault::end;
     if (row_ + 1 == plan_.mcu_rows && end_ == plan_.mcu_columns) return Fault::none;
     keep_predictor();
-    for (std::uint32_t c = 0; c < plan_.components; ++c)
-      if (static_cast<std::uint16_t>(predictors_ >> (16 * c)) != next.predictors[c]) return Fault::end;
-    return Fault::none;
+    bool same = true;
+    SHARD_UNROLL
+    for (std::uint32_t c = 0; c < kMostComponents; ++c)
+      if (c < plan_.components)
+        same = same && static_cast<std::uint16_t>(predictors_ >> (16 * c)) == next.predictors[c];
+    return same ? Fault::none : Fault::end;
   }
 
  private:
+  // The value behind the code, `size` bits, 1 to 15 (T.81, F.12).
+  SHARD_EXACT static std::int32_t value_of(std::uint32_t window, CodeEntry entry, std::uint32_t size) {
+    const std::uint32_t bits = window << (entry & 0xFFU);
+    const std::int32_t value = static_cast<std::int32_t>(bits >> (32 - size));
+    return static_cast<std::int32_t>(bits) < 0 ? value : value + 1 - (1 << size);
+  }
+  SHARD_EXACT bool fail() {
+    fault_ = bits_.overrun() ? Fault::overrun : Fault::code;
+    return false;
+  }
   SHARD_EXACT void keep_predictor() {
     const std::uint32_t shift = 16 * component_;
     predictors_ = (predictors_ & ~(std::uint64_t{0xFFFF} << shift)) | std::uint64_t{predictor_ & 0xFFFFU}
                                                                           << shift;
   }
-  SHARD_EXACT void choose_block() {
+  // Of the next block.
+  template <class Put>
+  SHARD_EXACT bool read_dc(const Put& put) {
     const BlockPlan& block = plan_.blocks[block_];
     if (block.component != component_) {
       keep_predictor();
       component_ = block.component;
       predictor_ = static_cast<std::uint32_t>(predictors_ >> (16 * component_));
     }
-    codes_ = look_ups_ + block.dc;
-    k_ = 0;
+    codes_ = all_codes_ + block.ac;
+    bits_.fetch();
+    bits_.refill();
+    const std::uint32_t window = bits_.peek32();
+    const CodeEntry entry = code_at(all_codes_ + block.dc, window);
+    if (entry >> 24 == kNoCode) return fail();
+    bits_.skip(entry >> 8 & 0xFFU);
+    const std::uint32_t size = entry >> 16 & 0xFFU;
+    if (size != 0) predictor_ += static_cast<std::uint32_t>(value_of(window, entry, size));
+    put(0, static_cast<std::int16_t>(static_cast<std::uint16_t>(predictor_)));
+    k_ = 1;
+    return true;
   }
   SHARD_EXACT bool next_mcu() {
     if (bits_.overrun()) {
@@ -229,12 +251,12 @@ class PieceDecoder {
   }
 
   const ScanPlan& plan_;
-  const std::uint16_t* look_ups_;
+  const CodeEntry* all_codes_;
+  const CodeEntry* codes_ = nullptr;  // of the block's AC coefficients
   BitReader<Bytes> bits_;
   std::uint64_t predictors_ = 0;  // 16 bits of each component; that of the present one is in predictor_
   std::uint32_t predictor_ = 0;   // the lower 16 bits count
-  const std::uint16_t* codes_ = nullptr;  // of the next code
-  std::uint32_t row_;                     // of MCUs
+  std::uint32_t row_;             // of MCUs
   std::uint32_t column_;
   std::uint32_t end_ = 0;    // of the piece's columns
   std::uint32_t block_ = 0;  // of the MCU

@@ -1,4 +1,4 @@
-// A frame of codec jpeg (docs/format.md), and what the head of a shard says of the file in it.
+// A frame of codec jpeg (docs/format.md), and what follows from what the head of a shard says of its file.
 //
 //   | the file's own bytes | zeros | index (index.hpp) | zeros |
 //   0                      bytes   index_offset()      |       frame_bytes()

@@ -6,43 +6,49 @@
 
 #include "base/host_device.hpp"
 #include "jpeg/layout.hpp"
+#include "shard/jpeg_file.hpp"
 
 namespace shard::jpeg {
 
 inline constexpr std::uint32_t kMostPixelsOfSide = 65500;  // libjpeg's JPEG_MAX_DIMENSION
 
-// A row of the tensor `jpeg_files`.
-struct FrameFile {
-  std::uint32_t bytes = 0;
-  // Of component c: h in bits 8c to 8c + 3, v in bits 8c + 4 to 8c + 7; 0: there is no such component. A
-  // component by itself has 1 and 1.
-  std::uint32_t factors = 0;
-  std::uint32_t size = 0;         // width | height << 16, before orientation
-  std::uint32_t orientation = 1;  // EXIF, 1 to 8
+// Component `component` has h x v blocks per MCU, as in FrameFile::factors.
+SHARD_EXACT constexpr std::uint32_t factors_of(std::uint32_t component, std::uint32_t h,
+                                               std::uint32_t v) noexcept {
+  return (h | v << 4) << (8 * component);
+}
 
-  SHARD_EXACT constexpr std::uint32_t width() const noexcept { return size & 0xFFFFU; }
-  SHARD_EXACT constexpr std::uint32_t height() const noexcept { return size >> 16; }
-  SHARD_EXACT constexpr bool transposed() const noexcept { return orientation >= 5; }
-  // Columns and rows of the sample.
-  SHARD_EXACT constexpr std::uint32_t upright_width() const noexcept {
-    return transposed() ? height() : width();
+// All of the layout that follows from the size and the factors. Colour, tables and restart interval keep
+// their defaults: they are in the file. `file` was checked, or only the layout is wrong.
+SHARD_EXACT constexpr Layout geometry_of(const FrameFile& file) noexcept {
+  Layout layout;
+  layout.width = file.width();
+  layout.height = file.height();
+  layout.components = static_cast<std::uint8_t>(file.components());
+  for (std::uint32_t c = 0; c < layout.components; ++c) {
+    if (file.h(c) > layout.h_max) layout.h_max = static_cast<std::uint8_t>(file.h(c));
+    if (file.v(c) > layout.v_max) layout.v_max = static_cast<std::uint8_t>(file.v(c));
   }
-  SHARD_EXACT constexpr std::uint32_t upright_height() const noexcept {
-    return transposed() ? width() : height();
+  const std::uint32_t columns = kBlockSide * layout.h_max;
+  const std::uint32_t rows = kBlockSide * layout.v_max;
+  layout.mcu_columns = (layout.width + columns - 1) / columns;
+  layout.mcu_rows = (layout.height + rows - 1) / rows;
+  for (std::uint32_t c = 0; c < layout.components; ++c) {
+    Plane& plane = layout.planes[c];
+    plane.h = static_cast<std::uint8_t>(file.h(c));
+    plane.v = static_cast<std::uint8_t>(file.v(c));
+    plane.width = (layout.width * plane.h + layout.h_max - 1U) / layout.h_max;
+    plane.height = (layout.height * plane.v + layout.v_max - 1U) / layout.v_max;
+    plane.columns = layout.mcu_columns * plane.h;
+    plane.rows = layout.mcu_rows * plane.v;
+    for (std::uint32_t block = 0; block < file.h(c) * file.v(c); ++block)
+      if (layout.blocks_of_mcu < kMostBlocksOfMcu)
+        layout.blocks[layout.blocks_of_mcu++] = {static_cast<std::uint8_t>(c),
+                                                 static_cast<std::uint8_t>(block % plane.h),
+                                                 static_cast<std::uint8_t>(block / plane.h)};
   }
-  SHARD_EXACT constexpr std::uint32_t h(std::uint32_t component) const noexcept {
-    return factors >> (8 * component) & 15U;
-  }
-  SHARD_EXACT constexpr std::uint32_t v(std::uint32_t component) const noexcept {
-    return factors >> (8 * component + 4) & 15U;
-  }
-  SHARD_EXACT constexpr std::uint32_t components() const noexcept {
-    std::uint32_t count = 0;
-    while (count < kMostComponents && h(count) != 0) ++count;
-    return count;
-  }
-  bool operator==(const FrameFile&) const = default;
-};
+  return layout;
+}
 
 // A pixel of the file's image, or where it is when that is upright.
 struct Pixel {
@@ -97,44 +103,6 @@ SHARD_EXACT constexpr Pixel stored_place(const FrameFile& file, const Pixel& upr
     default:
       return upright;
   }
-}
-
-// Component `component` has h x v blocks per MCU, as in FrameFile::factors.
-SHARD_EXACT constexpr std::uint32_t factors_of(std::uint32_t component, std::uint32_t h,
-                                               std::uint32_t v) noexcept {
-  return (h | v << 4) << (8 * component);
-}
-
-// All of the layout that follows from the size and the factors. Colour, tables and restart interval keep
-// their defaults: they are in the file. `file` was checked, or only the layout is wrong.
-SHARD_EXACT constexpr Layout geometry_of(const FrameFile& file) noexcept {
-  Layout layout;
-  layout.width = file.width();
-  layout.height = file.height();
-  layout.components = static_cast<std::uint8_t>(file.components());
-  for (std::uint32_t c = 0; c < layout.components; ++c) {
-    if (file.h(c) > layout.h_max) layout.h_max = static_cast<std::uint8_t>(file.h(c));
-    if (file.v(c) > layout.v_max) layout.v_max = static_cast<std::uint8_t>(file.v(c));
-  }
-  const std::uint32_t columns = kBlockSide * layout.h_max;
-  const std::uint32_t rows = kBlockSide * layout.v_max;
-  layout.mcu_columns = (layout.width + columns - 1) / columns;
-  layout.mcu_rows = (layout.height + rows - 1) / rows;
-  for (std::uint32_t c = 0; c < layout.components; ++c) {
-    Plane& plane = layout.planes[c];
-    plane.h = static_cast<std::uint8_t>(file.h(c));
-    plane.v = static_cast<std::uint8_t>(file.v(c));
-    plane.width = (layout.width * plane.h + layout.h_max - 1U) / layout.h_max;
-    plane.height = (layout.height * plane.v + layout.v_max - 1U) / layout.v_max;
-    plane.columns = layout.mcu_columns * plane.h;
-    plane.rows = layout.mcu_rows * plane.v;
-    for (std::uint32_t block = 0; block < file.h(c) * file.v(c); ++block)
-      if (layout.blocks_of_mcu < kMostBlocksOfMcu)
-        layout.blocks[layout.blocks_of_mcu++] = {static_cast<std::uint8_t>(c),
-                                                 static_cast<std::uint8_t>(block % plane.h),
-                                                 static_cast<std::uint8_t>(block / plane.h)};
-  }
-  return layout;
 }
 
 }  // namespace shard::jpeg

@@ -116,4 +116,42 @@ SHARD_EXACT constexpr std::uint32_t look_up(const std::uint16_t* entries, std::u
   return entry;
 }
 
+// The same for decoders that form values: everything that a code says, ready to use.
+//
+//   byte 0   length of the code
+//   byte 1   length of the code and its value
+//   byte 2   length of the value
+//   byte 3   how far an AC code leads in the zigzag: its run + 1; 64 at the end of a block; kNoCode: no code
+//            begins with these bits; 0: a link, whose byte 2 is 7 - width, and bytes 0 and 1 the offset
+using CodeEntry = std::uint32_t;
+inline constexpr std::uint32_t kNoCode = 192;
+
+struct CodeTable {
+  CodeEntry entries[kLookUpEntries] = {};
+};
+
+SHARD_EXACT constexpr CodeEntry code_entry(std::uint32_t entry) noexcept {
+  if (entry == 0) return kNoCode << 24;
+  if ((entry & 0x8000U) != 0) return (7U - ((entry >> 11) & 7U)) << 16 | (entry & 0x7FFU);
+  const std::uint32_t length = entry >> 8;
+  const std::uint32_t size = entry & 15U;
+  const std::uint32_t run = (entry >> 4) & 15U;
+  const std::uint32_t advance = size == 0 && run != 15 ? 64 : run + 1;
+  return advance << 24 | size << 16 | (length + size) << 8 | length;
+}
+
+// `table` is a prefix code.
+inline void make_codes(const HuffmanTable& table, CodeTable& codes) noexcept {
+  LookUp look_up;
+  make_look_up(table, look_up.entries);
+  for (std::uint32_t i = 0; i < kLookUpEntries; ++i) codes.entries[i] = code_entry(look_up.entries[i]);
+}
+
+// `window`: the next 32 bits of the data.
+SHARD_EXACT constexpr CodeEntry code_at(const CodeEntry* entries, std::uint32_t window) noexcept {
+  CodeEntry entry = entries[window >> (32 - kFirstLevelBits)];
+  if (entry >> 24 == 0) entry = entries[(entry & 0xFFFFU) + ((window >> 16 & 0x7FU) >> (entry >> 16))];
+  return entry;
+}
+
 }  // namespace shard::jpeg

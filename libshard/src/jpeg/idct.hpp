@@ -37,6 +37,9 @@ SHARD_EXACT constexpr std::uint8_t sample_of(std::int32_t value) noexcept {
   return static_cast<std::uint8_t>((value < -128 ? -128 : value > 127 ? 127 : value) + 128);
 }
 
+inline constexpr std::uint32_t kFirstPassShift = 11;   // 13 - 2: two more bits for the second pass
+inline constexpr std::uint32_t kSecondPassShift = 18;  // 13 + 2 + 3
+
 // One pass over 8 values of 16 bits. `kShift`: the bits that the results lose. In place.
 template <std::uint32_t kShift>
 SHARD_EXACT constexpr void inverse_dct_pass(std::int32_t* in, std::uint32_t stride) noexcept {
@@ -66,7 +69,8 @@ SHARD_EXACT constexpr void inverse_dct_pass(std::int32_t* in, std::uint32_t stri
   const std::uint32_t odd3 = product(in7, -7373, in1, 12299 - 7373) + z4;
 
   const auto result = [](std::uint32_t sum) {
-    return cut16(static_cast<std::int32_t>(sum + (1U << (kShift - 1))) >> kShift);
+    const std::int32_t value = static_cast<std::int32_t>(sum + (1U << (kShift - 1))) >> kShift;
+    return kShift == kFirstPassShift ? cut16(value) : value;  // sample_of() cuts more
   };
   in[0 * stride] = result(even0 + even3 + odd3);
   in[7 * stride] = result(even0 + even3 - odd3);
@@ -77,9 +81,6 @@ SHARD_EXACT constexpr void inverse_dct_pass(std::int32_t* in, std::uint32_t stri
   in[3 * stride] = result(even0 - even3 + odd0);
   in[4 * stride] = result(even0 - even3 - odd0);
 }
-
-inline constexpr std::uint32_t kFirstPassShift = 11;   // 13 - 2: two more bits for the second pass
-inline constexpr std::uint32_t kSecondPassShift = 18;  // 13 + 2 + 3
 
 SHARD_EXACT constexpr std::int32_t dequantize(std::int16_t coefficient, std::uint16_t quantization) noexcept {
   return low16(static_cast<std::int32_t>(static_cast<std::uint32_t>(coefficient) * quantization));

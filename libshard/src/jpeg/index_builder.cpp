@@ -11,7 +11,7 @@
 namespace shard::jpeg {
 namespace {
 
-constexpr std::uint64_t kNoCode = ~std::uint64_t{0};
+constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
 
 // 57 bits at least from bit `position` on, the first one highest; the rest are 0.
 inline std::uint64_t window_at(const std::uint8_t* data, std::uint64_t position) noexcept {
@@ -22,7 +22,7 @@ inline std::uint64_t window_at(const std::uint8_t* data, std::uint64_t position)
 
 inline std::uint32_t top16(std::uint64_t window) noexcept { return static_cast<std::uint32_t>(window >> 48); }
 
-// The position behind the AC coefficients that begin at `position`; kNoCode.
+// The position behind the AC coefficients that begin at `position`; kNowhere.
 inline std::uint64_t skip_ac(const std::uint8_t* data, std::uint64_t position,
                              const SkipTable& table) noexcept {
   const Skip* const skips = table.entries();
@@ -46,7 +46,7 @@ inline std::uint64_t skip_ac(const std::uint8_t* data, std::uint64_t position,
       window = window_at(data, position);
     }
     const std::uint32_t entry = look_up(table.look_up(), top16(window));
-    if (entry == 0) return kNoCode;
+    if (entry == 0) return kNowhere;
     const std::uint32_t size = entry & 15U;
     const std::uint32_t run = (entry >> 4) & 15U;
     position += (entry >> 8) + size;
@@ -89,14 +89,14 @@ void IndexBuilder::prepare(const Header& header) {
   entries_.clear();
 }
 
-// The position behind the MCU; kNoCode. Reads at most 2480 bytes from `position` on.
+// The position behind the MCU; kNowhere. Reads at most 2480 bytes from `position` on.
 std::uint64_t IndexBuilder::read_mcu(std::uint64_t position,
                                      std::array<std::uint16_t, kMostComponents>& predictors) const {
   const std::uint8_t* const data = scan_.data();
   for (const Block& block : blocks_) {
     std::uint64_t window = window_at(data, position);
     const std::uint32_t entry = look_up(block.dc, top16(window));
-    if (entry == 0) return kNoCode;
+    if (entry == 0) return kNowhere;
     const std::uint32_t size = entry & 15U;
     position += (entry >> 8) + size;
     if (size != 0) {
@@ -106,7 +106,7 @@ std::uint64_t IndexBuilder::read_mcu(std::uint64_t position,
                                              extend(static_cast<std::uint32_t>(window >> (64 - size)), size));
     }
     position = skip_ac(data, position, *block.ac);
-    if (position == kNoCode) return kNoCode;
+    if (position == kNowhere) return kNowhere;
   }
   return position;
 }
@@ -148,7 +148,7 @@ std::uint32_t IndexBuilder::read_entries(const Header& header) {
         std::memcpy(entry.predictors, predictors.data(), sizeof entry.predictors);
       }
       const std::uint64_t next = read_mcu(position, predictors);
-      if (next == kNoCode) fail("no Huffman code", position, mcu);
+      if (next == kNowhere) fail("no Huffman code", position, mcu);
       if (next > end) fail("the image data end", position, mcu);
       position = next;
     }

@@ -22,6 +22,7 @@ constexpr std::array kForms{
     FormRow{CodecSpec::Kind::none, make_raw_form},
     FormRow{CodecSpec::Kind::packed, make_packed_form},
     FormRow{CodecSpec::Kind::zstd, make_host_decoded_form},
+    FormRow{CodecSpec::Kind::jpeg, make_host_decoded_form},
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 //   none     the sample    as it is stored       -
 //   zstd     a frame       as the sample         by the host, on the way
 //   packed   a frame       as it is stored       by the device, in the transform
+//   jpeg     a frame       as the sample         by the host, on the way
 //   mixed    a frame       as the sample         by the host, on the way
 //
 // mixed: a data set that was put together from several, whose codecs differ.

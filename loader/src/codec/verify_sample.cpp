@@ -81,7 +81,7 @@ void read_verified(const StoredForm& form, const ShardReader& shard, std::uint64
   images.read_frame(sample, frame);
   verify_frame(form, shard, sample, frame);
   try {
-    images.codec().decode(frame, out, images.spec_of(sample));
+    images.codec().decode(frame, out, images.frame_spec(sample));
   } catch (const Error& error) {
     rethrow_for(shard, form.name_of(shard, sample), error);
   }

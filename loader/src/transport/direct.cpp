@@ -350,7 +350,7 @@ class Direct final : public Transport {
       if (slot.verify) verify_frame(form, shard, at.sample, frame);
       try {
         const StoredImages& images = form.images(shard);
-        images.codec().decode(frame, sample, images.spec_of(at.sample));
+        images.codec().decode(frame, sample, images.frame_spec(at.sample));
       } catch (const Error& error) {
         rethrow_for(shard, form.name_of(shard, at.sample), error);
       }

@@ -106,7 +106,7 @@ TEST(JpegBits, FindsFfInAWord) {
     for (std::uint32_t shift = 0; shift < 32; shift += 8)
       for (const std::uint32_t rest : {0x00000000U, 0x7F7F7F7FU, 0xFEFEFEFEU, 0x80808080U}) {
         const std::uint32_t word = (rest & ~(0xFFU << shift)) | byte << shift;
-        EXPECT_EQ(has_ff(word), byte == 0xFF) << word;
+        EXPECT_EQ(ff_bits(word), byte == 0xFF ? 0x80U << shift : 0U) << word;
       }
 }
 

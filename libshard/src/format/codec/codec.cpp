@@ -15,6 +15,7 @@ Codec::Codec(const CodecSpec& codec_spec, const SampleSpec& spec, const Normaliz
   const CodecRow& row = codec_row(codec_spec.kind);
   spec_ = spec;
   frame_alignment_ = row.frame_alignment;
+  lossy_ = row.lossy;
   coder_ = row.make(codec_spec, spec, normalization);
 }
 
@@ -28,19 +29,26 @@ void Codec::check_sample(std::size_t size, const SampleSpec& of) const {
     throw Error(ErrorCode::invalid_argument, fmt::format("{} bytes: a sample has {}", size, of.size_bytes()));
 }
 
-std::vector<std::byte> Codec::encode(std::span<const std::byte> sample, const SampleSpec& of) const {
-  check_sample(sample.size(), of);
+std::vector<std::byte> Codec::encode(std::span<const std::byte> sample, FrameSpec& of) const {
+  check_sample(sample.size(), of.sample);
   return coder_->encode(of, sample);
 }
 
-void Codec::decode(std::span<const std::byte> frame, std::span<std::byte> sample,
-                   const SampleSpec& of) const {
-  check_sample(sample.size(), of);
+void Codec::decode(std::span<const std::byte> frame, std::span<std::byte> sample, const FrameSpec& of) const {
+  check_sample(sample.size(), of.sample);
   coder_->decode(of, frame, sample);
 }
 
-std::uint64_t Codec::least_frame_bytes(const SampleSpec& of) const noexcept {
+std::uint64_t Codec::least_frame_bytes(const FrameSpec& of) const noexcept {
   return coder_->least_frame_bytes(of);
 }
+std::uint64_t Codec::most_frame_bytes(const FrameSpec& of) const noexcept {
+  return coder_->most_frame_bytes(of);
+}
+void Codec::check_file(const FrameSpec& of) const { coder_->check_file(of); }
+void Codec::check_frame(std::span<const std::byte> frame, const FrameSpec& of) const {
+  coder_->check_frame(of, frame);
+}
+void Codec::verify(std::span<const std::byte> frame, const FrameSpec& of) const { coder_->verify(of, frame); }
 
 }  // namespace shard

@@ -15,23 +15,23 @@ class PackedCoder final : public Coder {
     if (spec.dtype != DType::u8) floats_.emplace(spec, normalization);
   }
 
-  std::vector<std::byte> encode(const SampleSpec& of, std::span<const std::byte> sample) const override {
-    const packed::Shape shape = shape_of(of);
-    if (!floats_) return packed::encode(kernels_, shape, of.layout, sample);
+  std::vector<std::byte> encode(FrameSpec& of, std::span<const std::byte> sample) const override {
+    const packed::Shape shape = shape_of(of.sample);
+    if (!floats_) return packed::encode(kernels_, shape, of.sample.layout, sample);
     ScratchBytes bytes(shape.pixels_bytes());
     floats_->reduce(sample, bytes.values());
-    return packed::encode(kernels_, shape, of.layout, std::as_bytes(bytes.values()));
+    return packed::encode(kernels_, shape, of.sample.layout, std::as_bytes(bytes.values()));
   }
-  void decode(const SampleSpec& of, std::span<const std::byte> frame,
+  void decode(const FrameSpec& of, std::span<const std::byte> frame,
               std::span<std::byte> sample) const override {
-    const packed::Shape shape = shape_of(of);
-    if (!floats_) return packed::decode(kernels_, shape, of.layout, frame, sample);
+    const packed::Shape shape = shape_of(of.sample);
+    if (!floats_) return packed::decode(kernels_, shape, of.sample.layout, frame, sample);
     ScratchBytes bytes(shape.pixels_bytes());
-    packed::decode(kernels_, shape, of.layout, frame, std::as_writable_bytes(bytes.values()));
+    packed::decode(kernels_, shape, of.sample.layout, frame, std::as_writable_bytes(bytes.values()));
     floats_->expand(bytes.values(), sample);
   }
-  std::uint64_t least_frame_bytes(const SampleSpec& of) const noexcept override {
-    return packed::least_frame_bytes(shape_of(of));
+  std::uint64_t least_frame_bytes(const FrameSpec& of) const noexcept override {
+    return packed::least_frame_bytes(shape_of(of.sample));
   }
 
  private:

@@ -84,22 +84,22 @@ class ZstdCoder final : public Coder {
  public:
   ZstdCoder(int level, const SampleSpec& spec) : level_(level), filtered_(is_filtered(spec)) {}
 
-  std::vector<std::byte> encode(const SampleSpec& of, std::span<const std::byte> sample) const override {
+  std::vector<std::byte> encode(FrameSpec& of, std::span<const std::byte> sample) const override {
     if (!filtered_) return zstd_compress(sample, level_);
     ScratchBytes bytes(sample.size());
-    filter_sample(of, sample, std::as_writable_bytes(bytes.values()));
+    filter_sample(of.sample, sample, std::as_writable_bytes(bytes.values()));
     return zstd_compress(std::as_bytes(bytes.values()), level_);
   }
-  void decode(const SampleSpec& of, std::span<const std::byte> frame,
+  void decode(const FrameSpec& of, std::span<const std::byte> frame,
               std::span<std::byte> sample) const override {
     if (!filtered_) return zstd_decompress(frame, sample);
     zstd_check_frame(frame, sample.size());  // before memory of that size is taken
     ScratchBytes bytes(sample.size());
     zstd_decompress(frame, std::as_writable_bytes(bytes.values()));
-    unfilter_sample(of, std::as_bytes(bytes.values()), sample);
+    unfilter_sample(of.sample, std::as_bytes(bytes.values()), sample);
   }
-  std::uint64_t least_frame_bytes(const SampleSpec& of) const noexcept override {
-    return std::max<std::uint64_t>(1, zstd_least_frame_bytes(of.size_bytes()));
+  std::uint64_t least_frame_bytes(const FrameSpec& of) const noexcept override {
+    return std::max<std::uint64_t>(1, zstd_least_frame_bytes(of.sample.size_bytes()));
   }
 
  private:

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/text/number.hpp"
+#include "jpeg/frame.hpp"
 #include "shard/error.hpp"
 #include "shard/packed_format.hpp"
 
@@ -15,22 +16,33 @@ namespace {
 
 bool can_hold_all(const SampleSpec& /*spec*/) noexcept { return true; }
 
-// kind, name, last_level, framed, frame_alignment, can_hold, held, make
+// kind, name, last_level, levels, framed, lossy, frame_alignment, can_hold, held, make
 constexpr std::array kCodecs{
-    CodecRow{CodecSpec::Kind::none, "none", 0, false, 1, can_hold_all, "all samples", make_raw_coder},
-    CodecRow{CodecSpec::Kind::packed, "packed", 0, true, packed::kAlignment, packed_can_hold,
+    CodecRow{CodecSpec::Kind::none, "none", 0, "", false, false, 1, can_hold_all, "all samples",
+             make_raw_coder},
+    CodecRow{CodecSpec::Kind::packed, "packed", 0, "", true, false, packed::kAlignment, packed_can_hold,
              "images of 8 bits and up to 4 channels", make_packed_coder},
-    CodecRow{CodecSpec::Kind::zstd, "zstd", 19, true, 1, can_hold_all, "all samples", make_zstd_coder},
+    CodecRow{CodecSpec::Kind::zstd, "zstd", 19, "level", true, false, 1, can_hold_all, "all samples",
+             make_zstd_coder},
+    CodecRow{CodecSpec::Kind::jpeg, "jpeg", 100, "quality", true, true, jpeg::kFrameAlignment, jpeg_can_hold,
+             "images of u8 nhwc with 1 or 3 channels", make_jpeg_coder},
 };
 
-// "none, packed, zstd or zstd:LEVEL with a level from 1 to 19"
+std::string upper(std::string_view word) {
+  std::string text;
+  for (const char letter : word) text += static_cast<char>(letter - 'a' + 'A');
+  return text;
+}
+
+// "none, packed, zstd, jpeg, zstd:LEVEL with a level from 1 to 19 or jpeg:QUALITY with a quality ..."
 std::string known_codecs() {
   std::string names;
   std::string levels;
   for (const CodecRow& row : kCodecs) {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
     if (row.last_level != 0)
-      levels += fmt::format(" or {}:LEVEL with a level from 1 to {}", row.name, row.last_level);
+      levels += fmt::format("{} {}:{} with a {} from 1 to {}", levels.empty() ? "," : " or", row.name,
+                            upper(row.levels), row.levels, row.last_level);
   }
   return names + levels;
 }
@@ -65,9 +77,9 @@ CodecSpec codec_spec_from_string(const std::string& s) {
   for (const CodecRow& row : kCodecs) {
     if (!text.starts_with(row.name)) continue;
     const std::string_view rest = text.substr(row.name.size());
-    if (rest.empty()) return {row.kind, CodecSpec{}.level};
+    if (rest.empty()) return CodecSpec(row.kind);
     if (rest.front() != ':') continue;
-    if (const auto level = level_of(row, rest.substr(1))) return {row.kind, *level};
+    if (const auto level = level_of(row, rest.substr(1))) return CodecSpec(row.kind, *level);
   }
   throw Error(ErrorCode::invalid_argument,
               fmt::format("codec \"{}\" is not known: use {}", s, known_codecs()));

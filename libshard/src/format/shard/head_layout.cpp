@@ -84,6 +84,10 @@ std::vector<TensorInfo> small_tensors(const ShardWriterOptions& options, std::ui
       if (options.spec.is_free()) add(std::string(kShapes), DType::u32, {samples, 2});
       for (const FieldSpec& field : options.fields)
         if (field.spec.is_free()) add(field_tensor(field, kShapes), DType::u32, {samples, 2});
+      if (options.codec.kind == CodecSpec::Kind::jpeg) add(std::string(kJpegFiles), DType::u32, {samples, 4});
+      for (const FieldSpec& field : options.fields)
+        if (field.codec.kind == CodecSpec::Kind::jpeg)
+          add(field_tensor(field, kJpegFiles), DType::u32, {samples, 4});
     }
     for (std::size_t i = labels_first ? 1 : 0; i < options.columns.size(); ++i) {
       if (size_bytes(options.columns[i].dtype) == element) add_column(i);

@@ -44,6 +44,7 @@ SampleStore::SampleStore(const CodecSpec& codec, const SampleSpec& spec, const N
     : codec_(codec, spec, normalization),
       framed_(codec.framed(spec)),
       as_it_is_(codec.kind == CodecSpec::Kind::none),
+      has_files_(codec.kind == CodecSpec::Kind::jpeg),
       spec_(spec),
       planned_(planned) {}
 
@@ -57,6 +58,7 @@ void SampleStore::write_to(int fd, std::uint64_t begin, const std::filesystem::p
   frame_checksums_.resize(count);
   frame_sizes_.resize(count);
   if (is_free()) sizes_.resize(count);
+  if (has_files_) files_.resize(count);
 }
 
 SampleSpec SampleStore::spec_of(const SampleValues& sample) const {
@@ -66,25 +68,70 @@ SampleSpec SampleStore::spec_of(const SampleValues& sample) const {
     if (of.is_free()) throw Error(ErrorCode::invalid_argument, "0 rows and 0 columns: give its own");
     of.check();
   }
+  if (sample.frame) {
+    check_frame(sample, of);
+    return of;
+  }
   if (sample.bytes.size() == of.size_bytes()) return of;
   const std::string size = is_free() ? fmt::format(" for {} rows and {} columns", of.height, of.width) : "";
   throw Error(ErrorCode::invalid_argument,
               fmt::format("{} bytes: they must be {}{}", sample.bytes.size(), of.size_bytes(), size));
 }
 
+void SampleStore::check_frame(const SampleValues& sample, const SampleSpec& of) const {
+  if (!has_files_) throw Error(ErrorCode::invalid_argument, "a finished frame: only codec jpeg has them");
+  const FrameSpec frame(of, sample.frame->file);
+  try {
+    codec_.check_file(frame);
+    if (sample.bytes.size() > codec_.most_frame_bytes(frame))
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("a frame of {} bytes: at most {} for a sample of {} bytes", sample.bytes.size(),
+                              codec_.most_frame_bytes(frame), of.size_bytes()));
+    codec_.check_frame(sample.bytes, frame);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::invalid_argument, error.what());
+  }
+}
+
+// What is lossy is stored as it will be decoded.
+std::uint64_t SampleStore::stored_checksum(std::span<const std::byte> frame, const FrameSpec& of) const {
+  thread_local std::vector<std::byte> decoded;
+  decoded.resize(static_cast<std::size_t>(of.sample.size_bytes()));
+  codec_.decode(frame, decoded, of);
+  return xxh3(decoded);
+}
+
+std::span<const std::byte> SampleStore::make_frame(std::size_t index, const SampleValues& sample,
+                                                   std::vector<std::byte>& encoded) {
+  std::span<const std::byte> frame = sample.bytes;
+  if (sample.frame) {
+    files_[index] = sample.frame->file;
+    checksums_[index] = sample.frame->checksum;
+  } else if (!as_it_is_) {
+    FrameSpec of(spec_of(sample));
+    frame = encoded = codec_.encode(sample.bytes, of);
+    if (has_files_) files_[index] = of.file;
+    checksums_[index] = codec_.lossy() ? stored_checksum(frame, of) : xxh3(sample.bytes);
+  } else {
+    checksums_[index] = xxh3(sample.bytes);
+  }
+  frame_checksums_[index] = as_it_is_ ? checksums_[index] : xxh3(frame);
+  frame_sizes_[index] = frame.size();
+  return frame;
+}
+
 void SampleStore::put(std::uint64_t index, const SampleValues& sample, std::mutex& mutex) {
   const auto i = static_cast<std::size_t>(index);
-  checksums_[i] = xxh3(sample.bytes);
-  if (!framed_) return pwrite_all(fd_, sample.bytes, begin_ + index * spec_.size_bytes(), path_);
+  if (!framed_) {
+    checksums_[i] = xxh3(sample.bytes);
+    return pwrite_all(fd_, sample.bytes, begin_ + index * spec_.size_bytes(), path_);
+  }
   if (is_free()) sizes_[i] = {sample.height, sample.width};
   std::vector<std::byte> encoded;
-  std::span<const std::byte> frame = sample.bytes;
-  if (!as_it_is_) frame = encoded = codec_.encode(sample.bytes, spec_of(sample));
-  frame_checksums_[i] = as_it_is_ ? checksums_[i] : xxh3(frame);
-  frame_sizes_[i] = frame.size();
+  const std::span<const std::byte> frame = make_frame(i, sample, encoded);
   std::unique_lock lock(mutex);
   const std::optional<std::uint64_t> place = take_turn(index, frame.size());
-  if (!place && as_it_is_) {
+  if (!place && encoded.empty()) {
     lock.unlock();  // the copy takes time
     encoded.assign(frame.begin(), frame.end());
     lock.lock();
@@ -182,6 +229,7 @@ void SampleStore::write_tables(std::span<std::byte> head, const Tables& at,
       store_u32(head, at.shapes + sample * kShapeBytes, sizes_[i].height);
       store_u32(head, at.shapes + sample * kShapeBytes + 4, sizes_[i].width);
     }
+    if (has_files_) store_jpeg_file(head, at.jpeg_files + sample * kJpegFileBytes, files_[i]);
     ++sample;
   }
 }

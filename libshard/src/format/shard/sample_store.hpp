@@ -36,6 +36,8 @@ class SampleStore {
 
   bool framed() const noexcept { return framed_; }
   bool is_free() const noexcept { return spec_.is_free(); }
+  // Frames hold JPEG files, of which the head has a table.
+  bool has_files() const noexcept { return has_files_; }
   // What a sample is. Throws invalid_argument (saying why) if it cannot be one of these.
   SampleSpec spec_of(const SampleValues& sample) const;
   // Before the first put(), and takes the memory of the tables: the file, open as long as this object, and
@@ -62,12 +64,14 @@ class SampleStore {
   // Puts them to [begin, begin + stored_bytes()) of `fd`, which may be the file they are in. Errors: io.
   void place(int fd, std::uint64_t begin, std::span<const SampleState> states) const;
   // Fills the tables of the stored samples. The places are positions in `head`;
-  // those of frames count for codecs with frames only, that of shapes for free fields.
+  // those of frames count for codecs with frames only, that of shapes for free fields, that of files for codec
+  // jpeg.
   struct Tables {
     std::size_t checksums = 0;
     std::size_t frame_offsets = 0;
     std::size_t frame_checksums = 0;
     std::size_t shapes = 0;
+    std::size_t jpeg_files = 0;
   };
   void write_tables(std::span<std::byte> head, const Tables& at, std::span<const SampleState> states) const;
 
@@ -75,6 +79,7 @@ class SampleStore {
   Codec codec_;
   bool framed_;
   bool as_it_is_;  // codec none: a frame is the sample
+  bool has_files_;
   SampleSpec spec_;
   std::uint64_t planned_;
   int fd_ = -1;
@@ -87,7 +92,14 @@ class SampleStore {
     std::uint32_t height = 0;
     std::uint32_t width = 0;
   };
-  std::vector<Size> sizes_;  // free
+  std::vector<Size> sizes_;             // free
+  std::vector<jpeg::FrameFile> files_;  // codec jpeg
+
+  // The frame and its digests; `encoded` has the frame, unless it is what the caller gave.
+  std::span<const std::byte> make_frame(std::size_t index, const SampleValues& sample,
+                                        std::vector<std::byte>& encoded);
+  std::uint64_t stored_checksum(std::span<const std::byte> frame, const FrameSpec& of) const;
+  void check_frame(const SampleValues& sample, const SampleSpec& of) const;
 
   // Where the frame of a sample begins, if it is the next one; then the one behind it is. With the lock held.
   std::optional<std::uint64_t> take_turn(std::uint64_t index, std::uint64_t frame_bytes);

@@ -216,6 +216,8 @@ std::set<std::string> set_fields(ShardHeader& header) {
     header.largest.push_back(free ? parse_largest(header, fmt::format("{}{}.", kImagePrefix, field.name))
                                   : LargestSample{});
     if (free) belongs(field_tensor(field, kShapes), DType::u32, {n, 2});
+    if (field.codec.kind == CodecSpec::Kind::jpeg)
+      belongs(field_tensor(field, kJpegFiles), DType::u32, {n, 4});
     if (field.codec.framed(field.spec)) {
       belongs(images.name, DType::u8, {images.size_bytes()});
       belongs(field_tensor(field, "frame_offsets"), DType::u64, {n + 1});
@@ -258,6 +260,7 @@ void set_columns(ShardHeader& header) {
   const std::map<std::string, ColumnKind> kinds = column_kinds(header);
   std::set<std::string> of_images = set_fields(header);
   if (header.spec.is_free()) of_images.emplace(kShapes);
+  if (header.codec.kind == CodecSpec::Kind::jpeg) of_images.emplace(kJpegFiles);
   std::set<std::string> offsets;
   for (const auto& [name, kind] : kinds) {
     offsets.insert(name + "_offsets");
@@ -302,6 +305,7 @@ void check_tensors(ShardHeader& header) {
 
   const bool frames = header.codec.framed(header.spec);
   if (header.spec.is_free()) require(header, kShapes, DType::u32, {n, 2});
+  if (header.codec.kind == CodecSpec::Kind::jpeg) require(header, kJpegFiles, DType::u32, {n, 4});
   const std::string_view images = frames ? "image_frames" : "images";
   const TensorInfo& last = header.container.tensors.back();  // not empty: checksums is there
   if (last.name != images)

@@ -156,6 +156,9 @@ void check_fields(const DatasetSpec& spec) {
   if (spec.spec.is_free() && !tensors.insert(std::string(kShapes)).second)
     refuse_profile(
         fmt::format("column or offsets {}: the sizes of the images have this name", quoted(kShapes)));
+  if (spec.codec.kind == CodecSpec::Kind::jpeg && !tensors.insert(std::string(kJpegFiles)).second)
+    refuse_profile(
+        fmt::format("column or offsets {}: the files of the images have this name", quoted(kJpegFiles)));
   const auto add = [&](const FieldSpec& field, const std::string& tensor) {
     if (!tensors.insert(tensor).second)
       refuse_profile(fmt::format("field {}: there is another tensor {}", quoted(field.name), quoted(tensor)));
@@ -168,6 +171,7 @@ void check_fields(const DatasetSpec& spec) {
     for (const std::string_view part : {"frames", "checksums", "frame_offsets", "frame_checksums", "padding"})
       add(field, field_tensor(field, part));
     if (field.spec.is_free()) add(field, field_tensor(field, kShapes));
+    if (field.codec.kind == CodecSpec::Kind::jpeg) add(field, field_tensor(field, kJpegFiles));
     try {
       field.spec.check();
       check_normalization(field.normalization, field.spec);
@@ -176,6 +180,8 @@ void check_fields(const DatasetSpec& spec) {
       refuse_profile(fmt::format("field {}: {}", name, error.what()));
     }
     if (field.role != FieldRole::mask) continue;
+    if (field.codec.kind == CodecSpec::Kind::jpeg)
+      refuse_profile(fmt::format("field {} is a mask: codec jpeg would change its class ids", name));
     if ((field.spec.dtype != DType::u8 && field.spec.dtype != DType::u16) || field.spec.channels != 1 ||
         field.spec.is_tensor())
       refuse_profile(
@@ -203,6 +209,9 @@ NeededVersion needed_version(const DatasetSpec& spec) noexcept {
   if (spec.spec.is_free()) return {3, "samples of any size"};
   for (const FieldSpec& field : spec.fields)
     if (field.spec.is_free()) return {3, "further image fields of any size"};
+  if (spec.codec.kind == CodecSpec::Kind::jpeg) return {3, "codec jpeg"};
+  for (const FieldSpec& field : spec.fields)
+    if (field.codec.kind == CodecSpec::Kind::jpeg) return {3, "further image fields of codec jpeg"};
   if (spec.spec.is_tensor()) return {2, "samples of layout tensor"};
   if (spec.spec.dtype == DType::u16) return {2, "samples of dtype u16"};
   if (spec.spec.channels > 4) return {2, "samples of more than 4 channels"};
@@ -221,6 +230,22 @@ std::string field_tensor(const FieldSpec& field, std::string_view part) {
 
 std::string field_images(const FieldSpec& field) {
   return field.codec.framed(field.spec) ? field_tensor(field, "frames") : field.name;
+}
+
+void store_jpeg_file(std::span<std::byte> bytes, std::size_t at, const jpeg::FrameFile& file) {
+  for (const std::uint32_t number : {file.bytes, file.factors, file.size, file.orientation}) {
+    store_u32(bytes, at, number);
+    at += 4;
+  }
+}
+
+jpeg::FrameFile load_jpeg_file(std::span<const std::byte> bytes, std::size_t at) {
+  jpeg::FrameFile file;
+  file.bytes = load_u32(bytes, at);
+  file.factors = load_u32(bytes, at + 4);
+  file.size = load_u32(bytes, at + 8);
+  file.orientation = load_u32(bytes, at + 12);
+  return file;
 }
 
 }  // namespace shard

@@ -9,22 +9,25 @@
 #include <string>
 #include <string_view>
 
+#include "shard/jpeg_file.hpp"
 #include "shard/safetensors.hpp"
 #include "shard/shard_writer.hpp"
 
 namespace shard {
 
 inline constexpr std::string_view kProfileKey = "shard.profile";
-inline constexpr std::string_view kFieldPrefix = "field.";  // version 2: the kind of a column or field
-inline constexpr std::string_view kImagePrefix = "image.";  // version 2: image.NAME.dtype and so on
-inline constexpr std::string_view kLargestKey = "largest";  // version 3: LargestSample
-inline constexpr std::string_view kShapes = "shapes";       // version 3: the tensor of rows and columns
+inline constexpr std::string_view kFieldPrefix = "field.";    // version 2: the kind of a column or field
+inline constexpr std::string_view kImagePrefix = "image.";    // version 2: image.NAME.dtype and so on
+inline constexpr std::string_view kLargestKey = "largest";    // version 3: LargestSample
+inline constexpr std::string_view kShapes = "shapes";         // version 3: the tensor of rows and columns
+inline constexpr std::string_view kJpegFiles = "jpeg_files";  // version 3: the files in frames of codec jpeg
 inline constexpr std::string_view kHeadDigestKey = "head_digest";
 inline constexpr std::string_view kPipelinePrefix = "pipeline.";
 inline constexpr std::size_t kDigestDigits = 16;
 
 inline constexpr std::uint64_t kImagesAlignment = 4096;
 inline constexpr std::size_t kShapeBytes = 8;                                  // a row of kShapes
+inline constexpr std::size_t kJpegFileBytes = 16;                              // a row of kJpegFiles
 inline constexpr std::uint64_t kMaxShardHeaderBytes = std::uint64_t{1} << 20;  // of the JSON
 inline constexpr std::uint64_t kMaxHeadBytes = std::uint64_t{1} << 30;         // everything before the images
 inline constexpr std::uint64_t kMaxSamples = std::uint64_t{1} << 32;
@@ -40,7 +43,8 @@ std::uint64_t digest_head(std::span<const std::byte> head, std::size_t digits_at
 std::string largest_to_text(const LargestSample& largest);
 std::optional<LargestSample> largest_from_text(std::string_view text) noexcept;
 
-// Names that columns must not take. (Nor kShapes, if the main images are free.)
+// Names that columns must not take. (Nor kShapes, if the main images are free, nor kJpegFiles, if their codec
+// is jpeg.)
 bool is_reserved_tensor(std::string_view name) noexcept;
 
 // "0.485,0.456,0.406": the shortest decimals that read back as the same float32.
@@ -71,9 +75,13 @@ inline constexpr std::uint64_t kLastVersion = 3;
 std::string offsets_name(const ColumnSpec& column);
 
 // The tensors of a further image field: NAME (codec none) or NAME.frames, and NAME. with "checksums",
-// "frame_offsets", "frame_checksums", "shapes" (free ones only) or "padding".
+// "frame_offsets", "frame_checksums", "shapes" (free ones only), "jpeg_files" (codec jpeg) or "padding".
 std::string field_tensor(const FieldSpec& field, std::string_view part);
 std::string field_images(const FieldSpec& field);
+
+// A row of kJpegFiles.
+void store_jpeg_file(std::span<std::byte> bytes, std::size_t at, const jpeg::FrameFile& file);
+jpeg::FrameFile load_jpeg_file(std::span<const std::byte> bytes, std::size_t at);
 
 // How much a shard holds.
 struct ShardContents {

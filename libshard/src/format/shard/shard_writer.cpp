@@ -219,6 +219,7 @@ std::uint64_t ShardWriter::Impl::write_head(const HeadLayout& layout) {
     if (store.framed())
       tables = {tables.checksums, at(prefix + "frame_offsets"), at(prefix + "frame_checksums")};
     if (store.is_free()) tables.shapes = at(prefix + std::string(kShapes));
+    if (store.has_files()) tables.jpeg_files = at(prefix + std::string(kJpegFiles));
     store.write_tables(head, tables, states);
   };
   write_keys_and_rows(head, layout);

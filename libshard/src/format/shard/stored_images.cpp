@@ -12,15 +12,6 @@
 
 namespace shard {
 
-namespace {
-
-// No codec makes frames as large: what reads one takes memory for it.
-constexpr std::uint64_t most_frame_bytes(std::uint64_t sample_bytes) {
-  return 4 * sample_bytes + (std::uint64_t{1} << 20U);
-}
-
-}  // namespace
-
 StoredImages::StoredImages(const ShardReader::Impl& shard, std::string name, const SampleSpec& spec,
                            const LargestSample& largest, const CodecSpec& codec_spec, Codec codec,
                            ShardHeader::Range range)
@@ -36,7 +27,8 @@ StoredImages::StoredImages(const ShardReader::Impl& shard, std::string name, con
       checksums_(shard.tensor_begin(tensor("checksums"))),
       frame_offsets_(shard.tensor_begin(offsets_name_)),
       frame_checksums_(shard.tensor_begin(tensor("frame_checksums"))),
-      shapes_(shard.tensor_begin(tensor(kShapes))) {}
+      shapes_(shard.tensor_begin(tensor(kShapes))),
+      jpeg_files_(codec_spec.kind == CodecSpec::Kind::jpeg ? shard.tensor_begin(tensor(kJpegFiles)) : 0) {}
 
 std::string StoredImages::tensor(std::string_view part) const {
   return name_.empty() ? std::string(part) : name_ + '.' + std::string(part);
@@ -58,8 +50,13 @@ void StoredImages::check_frames(std::span<const std::byte> head) const {
       of = size_at(head, static_cast<std::size_t>(shapes_) + i * kShapeBytes);
       check_size(i, of);
     }
+    FrameSpec frame(of);
+    if (jpeg_files_ != 0) {
+      frame.file = load_jpeg_file(head, static_cast<std::size_t>(jpeg_files_) + i * kJpegFileBytes);
+      check_file(i, frame);
+    }
     const std::uint64_t frame_bytes = load_u64(offsets, (i + 1) * 8) - load_u64(offsets, i * 8);
-    check_frame(i, frame_bytes, of);
+    check_frame(i, frame_bytes, frame);
     found.include({of.height, of.width, of.size_bytes(), frame_bytes});
   }
   if (spec_.is_free() && found != largest_)
@@ -76,17 +73,29 @@ void StoredImages::check_size(std::uint64_t sample, const SampleSpec& of) const 
   }
 }
 
-void StoredImages::check_frame(std::uint64_t sample, std::uint64_t size, const SampleSpec& of) const {
+void StoredImages::check_file(std::uint64_t sample, const FrameSpec& of) const {
+  try {
+    codec_.check_file(of);
+  } catch (const Error& error) {
+    shard_->corrupt(fmt::format("{}{} of sample {}: {}", place(), kJpegFiles, sample, error.what()));
+  }
+}
+
+void StoredImages::check_frame(std::uint64_t sample, std::uint64_t size, const FrameSpec& of) const {
+  const std::uint64_t sample_bytes = of.sample.size_bytes();
+  if (jpeg_files_ != 0 && size != codec_.least_frame_bytes(of))
+    shard_->corrupt(
+        fmt::format("{}the frame of sample {} has {} bytes: a file of {} bytes and its index have "
+                    "{}",
+                    place(), sample, size, of.file.bytes, codec_.least_frame_bytes(of)));
   if (size < codec_.least_frame_bytes(of)) {
     shard_->corrupt(fmt::format("{}the frame of sample {} has {} bytes, too few for the {} bytes of a sample",
-                                place(), sample, size, of.size_bytes()));
+                                place(), sample, size, sample_bytes));
   }
-  const bool exact = codec_spec_.kind == CodecSpec::Kind::none;
-  const std::uint64_t most = exact ? of.size_bytes() : most_frame_bytes(of.size_bytes());
-  if (size > most)
+  if (size > codec_.most_frame_bytes(of))
     shard_->corrupt(
         fmt::format("{}the frame of sample {} has {} bytes, more than {} for a sample of {} bytes", place(),
-                    sample, size, most, of.size_bytes()));
+                    sample, size, codec_.most_frame_bytes(of), sample_bytes));
   if (size % codec_.frame_alignment() != 0) {
     shard_->corrupt(
         fmt::format("{}the frame of sample {} has {} bytes: with codec {} it must be a multiple of {}",
@@ -112,6 +121,20 @@ SampleSpec StoredImages::spec_of(std::uint64_t sample) const {
   return of;
 }
 
+FrameSpec StoredImages::frame_spec(std::uint64_t sample) const {
+  FrameSpec of(spec_of(sample));
+  if (jpeg_files_ == 0) return of;
+  std::array<std::byte, kJpegFileBytes> row{};
+  shard_->copy(row, shard_->mapped(jpeg_files_ + sample * kJpegFileBytes, kJpegFileBytes));
+  of.file = load_jpeg_file(row, 0);
+  try {
+    codec_.check_file(of);
+  } catch (const Error& error) {  // the file may have changed since it was opened
+    shard_->corrupt_sample(sample, fmt::format("{}{}: the bytes have changed", place(), error.what()));
+  }
+  return of;
+}
+
 FileRange StoredImages::range_of(std::uint64_t sample) const {
   shard_->check_index(sample);
   if (!framed_) return {range_.begin + sample * spec_.size_bytes(), spec_.size_bytes()};
@@ -120,8 +143,8 @@ FileRange StoredImages::range_of(std::uint64_t sample) const {
   if (spec_.is_free() && end - begin > largest_.frame_bytes)
     shard_->corrupt_sample(
         sample, fmt::format("{}its frame has {} bytes now: the bytes have changed", place(), end - begin));
-  if (spec_.is_free() && codec_spec_.kind == CodecSpec::Kind::none &&
-      end - begin != spec_of(sample).size_bytes())
+  const bool exact = jpeg_files_ != 0 || (spec_.is_free() && codec_spec_.kind == CodecSpec::Kind::none);
+  if (exact && end - begin != codec_.least_frame_bytes(frame_spec(sample)))
     shard_->corrupt_sample(
         sample, fmt::format("{}its {} bytes are not those of its size now: the bytes have changed", place(),
                             end - begin));
@@ -161,12 +184,22 @@ void StoredImages::read_frame(std::uint64_t sample, std::span<std::byte> out) co
   load_stored(sample, range.begin, out);
 }
 
+void StoredImages::read_file(std::uint64_t sample, std::vector<std::byte>& out) const {
+  if (jpeg_files_ == 0)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}shard {} has codec {}: only with codec jpeg are there files", place(),
+                            quoted(shard_->path), to_string(codec_spec_)));
+  const FrameSpec of = frame_spec(sample);
+  read_frame(sample, out);
+  out.resize(of.file.bytes);
+}
+
 void StoredImages::read(std::uint64_t sample, std::span<std::byte> out) const {
-  const SampleSpec of = spec_of(sample);
-  if (out.size() != of.size_bytes()) {
+  const FrameSpec of = frame_spec(sample);
+  if (out.size() != of.sample.size_bytes()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("a buffer of {} bytes for {}sample {} of shard {}: a sample has {}", out.size(),
-                            place(), sample, quoted(shard_->path), of.size_bytes()));
+                            place(), sample, quoted(shard_->path), of.sample.size_bytes()));
   }
   load(sample, of, out, false);
 }
@@ -192,7 +225,7 @@ void StoredImages::load_stored(std::uint64_t sample, std::uint64_t begin, std::s
   }
 }
 
-void StoredImages::load(std::uint64_t sample, const SampleSpec& of, std::span<std::byte> out,
+void StoredImages::load(std::uint64_t sample, const FrameSpec& of, std::span<std::byte> out,
                         bool check_frame) const {
   const FileRange range = range_of(sample);
   if (!framed_) return load_stored(sample, range.begin, out);
@@ -210,6 +243,7 @@ void StoredImages::load(std::uint64_t sample, const SampleSpec& of, std::span<st
   }
   try {
     codec_.decode(frame, out, of);
+    if (check_frame) codec_.verify(frame, of);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::corrupt) throw;
     shard_->corrupt_sample(sample, place() + error.what());
@@ -217,8 +251,8 @@ void StoredImages::load(std::uint64_t sample, const SampleSpec& of, std::span<st
 }
 
 void StoredImages::verify(std::uint64_t sample, std::vector<std::byte>& scratch) const {
-  const SampleSpec of = spec_of(sample);
-  scratch.resize(static_cast<std::size_t>(of.size_bytes()));
+  const FrameSpec of = frame_spec(sample);
+  scratch.resize(static_cast<std::size_t>(of.sample.size_bytes()));
   load(sample, of, scratch, true);
   const std::uint64_t found = xxh3(scratch);
   const std::uint64_t stated = checksum(sample);

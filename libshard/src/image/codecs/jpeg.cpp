@@ -10,10 +10,10 @@
 #include "image/codecs/jpeg_errors.hpp"
 #include "image/codecs/jpeg_scan.hpp"
 #include "image/metadata/orientation.hpp"
-#include "image/pixels/cmyk.hpp"
 #include "image/pixels/decode_memory.hpp"
 #include "image/pixels/limits.hpp"
 #include "image/pixels/pixel_buffer.hpp"
+#include "jpeg/cmyk.hpp"
 #include "shard/error.hpp"
 
 namespace shard::image {
@@ -276,7 +276,7 @@ std::uint32_t JpegReader::read_rows(std::uint8_t* out, std::size_t stride_bytes,
       const std::uint8_t* from = self.scratch.data() + self.skip_pixels * pixel_bytes;
       std::uint8_t* to = out + i * stride_bytes;
       if (pixel_bytes == 4)
-        inverted_cmyk_to_rgb(from, to, self.box.width);
+        jpeg::inverted_cmyk_to_rgb(from, to, self.box.width);
       else
         std::copy_n(from, std::size_t{self.box.width} * 3, to);
     }

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "image/codecs/tiff_file.hpp"
-#include "image/pixels/cmyk.hpp"
 #include "image/pixels/decode_memory.hpp"
+#include "jpeg/cmyk.hpp"
 #include "shard/error.hpp"
 
 namespace shard::image {
@@ -123,7 +123,7 @@ class TiffExpander {
       for (std::uint32_t i = 0; i < pixels; ++i)
         for (std::size_t c = 0; c < 4; ++c)
           inverted[4 * i + c] = static_cast<std::uint8_t>(255U - row.band[c][(x + i) * row.step]);
-      inverted_cmyk_to_rgb(inverted.data(), rgb + std::size_t{x} * 3, pixels);
+      jpeg::inverted_cmyk_to_rgb(inverted.data(), rgb + std::size_t{x} * 3, pixels);
     }
   }
 

@@ -1,7 +1,4 @@
-// Turns a stored image upright: EXIF orientation 1 to 8, the same pixels as Pillow's ImageOps.exif_transpose.
-//
-//   1 as is        2 mirrored        3 rotated 180    4 flipped
-//   5 transposed   6 rotated 90 cw   7 transversed    8 rotated 90 ccw
+// Turns a stored image upright (jpeg/orient.hpp).
 #pragma once
 
 #include "image/pixels/pixel_buffer.hpp"

@@ -183,8 +183,9 @@ class LaneChain {
       }
       if (alone_bits_ + (place.position - begin) > kMostBitsAlone) return Fault::lanes;
       write_entry(place.mcu, place.position, walker.sums());
+      walker.begin_mcu();
       do {
-        while (!walker.step()) {
+        while (!walker.read_codes()) {
         }
       } while (!walker.next_block());
       if (walker.fault() != Fault::none) return walker.fault();

@@ -43,7 +43,7 @@ struct Lane {
 // Decodes the parts of one lane, code by code, so that the lanes of a GPU can all take a code at a time:
 //
 //   bool more = decoder.begin(lane);
-//   while (more) { while (!decoder.step()) {} more = decoder.turn(); }     the lane's own part
+//   while (more) { while (!decoder.read_codes()) {} more = decoder.turn(); }     the lane's own part
 //   ... until the lanes behind it have done so, too ...
 //   more = decoder.join(lanes behind, how many);
 //   while (more) { ... the same ... }
@@ -71,8 +71,8 @@ class LaneDecoder {
     return arrive();
   }
 
-  // Reads one code. True: turn() comes next.
-  SHARD_EXACT bool step() { return walker_.step(); }
+  // Reads a few codes. True: turn() comes next.
+  SHARD_EXACT bool read_codes() { return walker_.read_codes(); }
 
   // False: nothing is left to do.
   SHARD_EXACT bool turn() {
@@ -161,6 +161,7 @@ class LaneDecoder {
     // A lane without room ends; the chain goes on from there.
     if (!starts_.append(at_)) return false;
     arrived_ = false;
+    walker_.begin_mcu();
     return true;
   }
 

@@ -13,7 +13,7 @@ using FileLane = LaneDecoder<FileBytes>;
 
 void run_lane(FileLane& lane, bool more) {
   while (more) {
-    while (!lane.step()) {
+    while (!lane.read_codes()) {
     }
     more = lane.turn();
   }
@@ -68,11 +68,11 @@ LaneIndex::Result LaneIndex::build(std::span<const std::byte> file, const Header
   result.index.resize(index_bytes(layout));
   const StartPool pool{starts_.data(), links_.data(), &result.chunks_taken, result.plan.chunks};
 
-  look_ups_.resize(std::size_t{2} * kMostTables);
+  codes_.resize(std::size_t{2} * kMostTables);
   for (std::uint32_t c = 0; c < layout.components; ++c) {
     const Plane& plane = layout.planes[c];
-    make_look_up(header.dc[plane.dc], look_ups_[plane.dc].entries);
-    make_look_up(header.ac[plane.ac], look_ups_[kMostTables + plane.ac].entries);
+    make_codes(header.dc[plane.dc], codes_[plane.dc]);
+    make_codes(header.ac[plane.ac], codes_[kMostTables + plane.ac]);
   }
   std::array<std::uint16_t, kMostComponents> dc{};
   std::array<std::uint16_t, kMostComponents> ac{};
@@ -83,7 +83,7 @@ LaneIndex::Result LaneIndex::build(std::span<const std::byte> file, const Header
   const ScanPlan image =
       plan_scan(layout, {{0, layout.mcu_rows}, {0, layout.mcu_columns}}, dc.data(), ac.data());
   const Scan<FileBytes> scan{FileBytes(file), header.data_offset, static_cast<std::uint32_t>(file.size()),
-                             look_ups_[0].entries};
+                             codes_[0].entries};
   for (std::uint32_t group = 0; group < result.plan.groups; ++group)
     run_group(image, scan, pool, result.plan, group,
               std::span(lanes_).subspan(std::size_t{group} * kLanesOfGroup, kLanesOfGroup));

@@ -32,7 +32,7 @@ class LaneIndex {
   Result build(std::span<const std::byte> file, const Header& header, const LanePlan& plan);
 
  private:
-  std::vector<LookUp> look_ups_;
+  std::vector<CodeTable> codes_;
   std::vector<McuStart> starts_;
   std::vector<std::uint32_t> links_;
   std::vector<Lane> lanes_;

@@ -13,9 +13,10 @@
 
 namespace shard::jpeg {
 
-//   do {
-//     while (!walker.step()) {}             the codes of a block
-//   } while (!walker.next_block());         the blocks of an MCU
+//   for (walker.begin_mcu();; ) {
+//     while (!walker.read_codes()) {}       the codes of a block
+//     if (walker.next_block()) break;       the blocks of an MCU
+//   }
 template <class Bytes>
 class McuWalker {
  public:
@@ -23,54 +24,37 @@ class McuWalker {
 
   // Borrows `plan` and what `scan` points to.
   SHARD_EXACT McuWalker(const ScanPlan& plan, const Scan<Bytes>& scan)
-      : plan_(plan), look_ups_(scan.look_ups), bits_(scan.bytes, scan.first, scan.end, 0) {
-    start_mcu();
-  }
-  // The first block of an MCU begins at `position`. Sums are 0.
+      : plan_(plan), all_codes_(scan.codes), bits_(scan.bytes, scan.first, scan.end, 0) {}
+  // An MCU starts at `position`. Sums are 0.
   SHARD_EXACT void go_to(std::uint32_t position) {
     bits_.go_to(position);
     fault_ = Fault::none;
     sums_ = 0;
-    start_mcu();
   }
 
-  // Reads one code. True: the block is complete, or faulty.
-  SHARD_EXACT bool step() {
-    bits_.refill();
-    const std::uint32_t window = bits_.peek32();
-    const std::uint32_t entry = look_up(table_, window >> 16);
-    if (entry == 0) {
+  SHARD_EXACT void begin_mcu() {
+    block_ = 0;
+    read_dc();
+  }
+  // Reads a few codes. True: the block is complete, or faulty.
+  SHARD_EXACT bool read_codes() {
+    constexpr std::uint32_t kAtOnce = 4;  // at most 6: what fetch() brings
+    bits_.fetch();
+    bool complete = false;
+    for (std::uint32_t i = 0; i < kAtOnce && !complete; ++i) complete = step();
+    return complete;
+  }
+  // After a complete block. True: the MCU is complete, or faulty.
+  SHARD_EXACT bool next_block() {
+    if (k_ >= kNoCode) {
       fault_ = bits_.overrun() ? Fault::overrun : Fault::code;
       return true;
     }
-    // A code of up to 16 bits, and its value of up to 15.
-    const std::uint32_t length = entry >> 8;
-    const std::uint32_t size = entry & 15U;
-    const std::uint32_t run = (entry >> 4) & 15U;
-    bits_.skip(length + size);
-    if (k_ == 0) {
-      const BlockPlan& block = plan_.blocks[block_];
-      if (size != 0) {
-        const std::int32_t value = extend((window << length) >> (32 - size), size);
-        sums_ = plus(sums_, Sums{static_cast<std::uint16_t>(value)} << (16U * block.component));
-      }
-      table_ = look_ups_ + block.ac;
-      k_ = 1;
-      return false;
-    }
-    k_ = size == 0 && run != 15 ? kBlockValues : k_ + run + 1;
-    return k_ >= kBlockValues;
-  }
-
-  // After a complete block. True: the MCU is complete, or faulty.
-  SHARD_EXACT bool next_block() {
-    if (fault_ != Fault::none) return true;
     if (++block_ == plan_.blocks_of_mcu) {
-      start_mcu();
       if (bits_.overrun()) fault_ = Fault::overrun;
       return true;
     }
-    choose_block();
+    read_dc();
     return false;
   }
 
@@ -80,22 +64,39 @@ class McuWalker {
   SHARD_EXACT Bits& bits() { return bits_; }
 
  private:
-  SHARD_EXACT void start_mcu() {
-    block_ = 0;
-    choose_block();
+  SHARD_EXACT bool step() {
+    bits_.refill();
+    const CodeEntry entry = code_at(codes_, bits_.peek32());
+    bits_.skip(entry >> 8 & 0xFFU);
+    k_ += entry >> 24;
+    return k_ >= kBlockValues;
   }
-  SHARD_EXACT void choose_block() {
-    table_ = look_ups_ + plan_.blocks[block_].dc;
-    k_ = 0;
+  SHARD_EXACT void read_dc() {
+    const BlockPlan& block = plan_.blocks[block_];
+    codes_ = all_codes_ + block.ac;
+    bits_.fetch();
+    bits_.refill();
+    const std::uint32_t window = bits_.peek32();
+    const CodeEntry entry = code_at(all_codes_ + block.dc, window);
+    k_ = 1;
+    if (entry >> 24 == kNoCode) {
+      k_ = kNoCode;  // the next step ends the block
+      return;
+    }
+    bits_.skip(entry >> 8 & 0xFFU);
+    const std::uint32_t size = entry >> 16 & 0xFFU;
+    if (size == 0) return;
+    const std::int32_t value = extend((window << (entry & 0xFFU)) >> (32 - size), size);
+    sums_ = plus(sums_, Sums{static_cast<std::uint16_t>(value)} << (16U * block.component));
   }
 
   const ScanPlan& plan_;
-  const std::uint16_t* look_ups_;
+  const CodeEntry* all_codes_;
+  const CodeEntry* codes_ = nullptr;  // of the block's AC coefficients
   Bits bits_;
   Sums sums_ = 0;
-  const std::uint16_t* table_ = nullptr;
   std::uint32_t block_ = 0;  // of the MCU
-  std::uint32_t k_ = 0;      // of the coefficient that comes next
+  std::uint32_t k_ = 0;      // of the coefficient that comes next; kNoCode and more: there was no code
   Fault fault_ = Fault::none;
 };
 

@@ -1,7 +1,7 @@
 // JPEGs decoded by kernels, from frames to upright pixels, bit for bit as libshard's reference
 // (jpeg/decode.hpp) and libjpeg-turbo.
 //
-//   launch_jpeg   a block per image           headers                 -> JpegImage, look-ups
+//   launch_jpeg   a block per image           headers                 -> JpegImage, tables of codes
 //                 a thread per lane           files without index     -> starts of MCUs, then a block per
 //                                                                        image -> index
 //                 a thread per piece          files, indices          -> coefficients
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "jpeg/frame_file.hpp"
+#include "jpeg/huffman.hpp"
 #include "jpeg/lanes/lane_decoder.hpp"
 #include "jpeg/region.hpp"
 
@@ -66,7 +67,7 @@ struct JpegLaunch {
   std::uint32_t* taken = nullptr;  // chunks, of each of these images
   std::uint32_t made_indices = 0;  // these images
   JpegImage* images = nullptr;
-  std::uint16_t* look_ups = nullptr;
+  jpeg::CodeEntry* codes = nullptr;
   std::int16_t* coefficients = nullptr;
   std::uint8_t* samples = nullptr;
   // Of each image, when the kernels have ended: 0, or a jpeg::Fault. Then its pixels are undefined.

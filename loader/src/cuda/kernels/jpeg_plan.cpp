@@ -20,7 +20,7 @@ std::uint32_t groups_of(std::uint64_t work, std::uint32_t per_group) {
   return static_cast<std::uint32_t>((work + per_group - 1) / per_group);
 }
 
-// At most this many look-ups does an image need: a table of each kind per component.
+// At most this many tables does an image need: one of each kind per component.
 std::uint32_t most_tables(std::uint32_t components) { return 2 * components; }
 
 std::uint64_t lines_of(const jpeg::Layout& layout, const jpeg::McuWindow& window) {
@@ -30,7 +30,7 @@ std::uint64_t lines_of(const jpeg::Layout& layout, const jpeg::McuWindow& window
 constexpr std::uint64_t kBytesOfLine = jpeg::kBlockValues * (sizeof(std::int16_t) + 1);
 constexpr std::size_t kIndexAlign = 16;
 constexpr std::uint64_t kBytesOfChunk = jpeg::kStartsOfChunk * sizeof(jpeg::McuStart) + sizeof(std::uint32_t);
-constexpr std::uint64_t kBytesOfTable = jpeg::kLookUpEntries * sizeof(std::uint16_t);
+constexpr std::uint64_t kBytesOfTable = jpeg::kLookUpEntries * sizeof(jpeg::CodeEntry);
 
 }  // namespace
 
@@ -60,9 +60,7 @@ JpegPlan::JpegPlan(std::span<const JpegSource> sources) {
     groups_[i + 1] =
         groups_[i] + groups_of(std::uint64_t{task.window.rows.size()} * pieces.size(), kJpegPieces);
     groups_[row + i + 1] = groups_[row + i] + groups_of(lines, kJpegBlocks);
-    groups_[2 * row + i + 1] =
-        groups_[2 * row + i] +
-        groups_of(std::uint64_t{jpeg_strips(task.box)} * jpeg_pairs(task.box), kJpegStrips);
+    groups_[2 * row + i + 1] = groups_[2 * row + i] + groups_of(jpeg_warps(task.box), kJpegStrips);
   }
 }
 
@@ -97,14 +95,14 @@ std::size_t JpegPlan::workspace_bytes() const noexcept {
 
 JpegLaunch JpegPlan::write(std::byte* host, const std::byte* device, std::byte* workspace) const {
   JpegLaunch launch;
-  // In this order each part is aligned: lines of 128 and 64 bytes, look-ups of 3,328, lanes and chunks of
+  // In this order each part is aligned: lines of 128 and 64 bytes, tables of 6,656, lanes and chunks of
   // multiples of 16.
   std::byte* at = workspace;
   const auto place = [&at](std::size_t bytes) { return std::exchange(at, at + bytes); };
   launch.coefficients =
       reinterpret_cast<std::int16_t*>(place(lines_ * jpeg::kBlockValues * sizeof(std::int16_t)));
   launch.samples = reinterpret_cast<std::uint8_t*>(place(lines_ * jpeg::kBlockValues));
-  launch.look_ups = reinterpret_cast<std::uint16_t*>(place(tables_ * kBytesOfTable));
+  launch.codes = reinterpret_cast<jpeg::CodeEntry*>(place(tables_ * kBytesOfTable));
   launch.lane_results = reinterpret_cast<jpeg::Lane*>(place(slots_ * sizeof(jpeg::Lane)));
   launch.starts = reinterpret_cast<jpeg::McuStart*>(
       place(std::size_t{chunks_} * jpeg::kStartsOfChunk * sizeof(jpeg::McuStart)));

@@ -59,9 +59,11 @@ TEST(Codecs, AreNamedOnceAndFoundByTheirValue) {
   const auto unknown = static_cast<CodecSpec::Kind>(codecs().size());
   EXPECT_SHARD_ERROR(CodecSpec{unknown}.framed(SampleSpec{}), ErrorCode::invalid_argument,
                      "is not known: use none");
-  for (const char* const text : {"lz4", "", "none:1", "packed:1", "zstd:", "zstd:0", "zstd:20", "zstd:3 "})
+  for (const char* const text :
+       {"lz4", "", "none:1", "packed:1", "zstd:", "zstd:0", "zstd:20", "zstd:3 ", "jpeg:0", "jpeg:101"})
     EXPECT_SHARD_ERROR(codec_spec_from_string(text), ErrorCode::invalid_argument,
-                       "is not known: use none, packed, zstd or zstd:LEVEL with a level from 1 to 19");
+                       "is not known: use none, packed, zstd, jpeg, zstd:LEVEL with a level from 1 to 19 or "
+                       "jpeg:QUALITY with a quality from 1 to 100");
 }
 
 TEST(Codecs, EachGivesBackTheSamplesThatItCanHold) {
@@ -83,15 +85,19 @@ TEST(Codecs, EachGivesBackTheSamplesThatItCanHold) {
       const bool any_bytes = !is_floating(spec.dtype);  // zeros are floats that were made of bytes
       const std::vector<std::byte> sample =
           any_bytes ? sample_bytes(spec, 1) : std::vector<std::byte>(spec.size_bytes());
-      const std::vector<std::byte> frame = coder.encode(sample);
-      EXPECT_GE(frame.size(), coder.least_frame_bytes()) << row.name;
+      FrameSpec of(spec);
+      const std::vector<std::byte> frame = coder.encode(sample, of);
+      EXPECT_GE(frame.size(), coder.least_frame_bytes(of)) << row.name;
+      EXPECT_LE(frame.size(), coder.most_frame_bytes(of)) << row.name;
       EXPECT_EQ(frame.size() % row.frame_alignment, 0U) << row.name;
       EXPECT_EQ(coder.frame_alignment(), row.frame_alignment);
       std::vector<std::byte> decoded(sample.size());
-      coder.decode(frame, decoded);
-      EXPECT_EQ(decoded, sample) << row.name << " " << to_string(spec.dtype);
-      EXPECT_SHARD_ERROR(coder.decode(std::span(frame).first(frame.size() - 1), decoded), ErrorCode::corrupt,
-                         "");
+      coder.decode(frame, decoded, of);
+      EXPECT_EQ(coder.lossy(), row.lossy);
+      EXPECT_TRUE(row.lossy || decoded == sample) << row.name << " " << to_string(spec.dtype);
+      EXPECT_NO_THROW(coder.verify(frame, of));
+      EXPECT_SHARD_ERROR(coder.decode(std::span(frame).first(frame.size() - 1), decoded, of),
+                         ErrorCode::corrupt, "");
     }
   }
 }

@@ -69,6 +69,17 @@ __device__ bool make_look_up(const DeviceBytes& bytes, std::uint32_t at, bool dc
   return __all_sync(kAllLanes, good);
 }
 
+__device__ JpegPlane plane_of(const jpeg::Layout& layout, const JpegImage& image, std::uint32_t component) {
+  const jpeg::Plane& plane = layout.planes[component];
+  return {std::uint64_t{image.plan.first_line[component]} * jpeg::kBlockValues,
+          image.window.columns.begin * plane.h * jpeg::kBlockSide,
+          image.window.rows.begin * plane.v * jpeg::kBlockSide,
+          image.window.columns.size() * plane.h * jpeg::kBlockSide,
+          plane.width - 1,
+          plane.height - 1,
+          jpeg::upsampling_of(layout, component)};
+}
+
 __global__ void __launch_bounds__(kThreads) read_headers(JpegLaunch launch) {
   __shared__ std::uint16_t entries[kMostLookUps][jpeg::kLookUpEntries];
   alignas(8) __shared__ std::uint8_t scan_bytes[sizeof(jpeg::HeaderScan)];
@@ -111,10 +122,10 @@ __global__ void __launch_bounds__(kThreads) read_headers(JpegLaunch launch) {
   }
   if (!usable) return;
   __syncthreads();
-  std::uint16_t* const target = launch.look_ups + std::size_t{task.tables} * jpeg::kLookUpEntries;
+  jpeg::CodeEntry* const target = launch.codes + std::size_t{task.tables} * jpeg::kLookUpEntries;
   if (warp < look_ups.count)
     for (std::uint32_t i = threadIdx.x % kLanesOfWarp; i < begins[warp + 1] - begins[warp]; i += kLanesOfWarp)
-      target[begins[warp] + i] = entries[warp][i];
+      target[begins[warp] + i] = jpeg::code_entry(entries[warp][i]);
   const std::uint32_t component = threadIdx.x / jpeg::kBlockValues;
   const std::uint32_t k = threadIdx.x % jpeg::kBlockValues;
   if (component < scan.file.components())
@@ -131,7 +142,8 @@ __global__ void __launch_bounds__(kThreads) read_headers(JpegLaunch launch) {
   image.plan = jpeg::plan_scan(layout, task.window, dc, ac);
   image.window = task.window;
   image.data_offset = scan.data_offset;
-  image.look_up_entries = begins[look_ups.count];
+  image.code_entries = begins[look_ups.count];
+  for (std::uint32_t c = 0; c < layout.components; ++c) image.planes[c] = plane_of(layout, image, c);
   image.layout = layout;
 }
 

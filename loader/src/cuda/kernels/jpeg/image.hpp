@@ -13,9 +13,11 @@ namespace shard::gpu {
 
 inline constexpr std::uint32_t kJpegPieces = 128;  // of one image, per block
 inline constexpr std::uint32_t kJpegBlocks = 128;  // of 8 x 8 values
-// A warp makes 4 x 2 pixels per lane: those of two rows that lie between the same two rows of samples.
+// A warp makes a strip of a few pairs of rows, one after the other, 4 x 2 pixels per lane. The rows of a pair
+// lie between the same two rows of samples: pair k has rows 2 k - 1 and 2 k of the image.
 inline constexpr std::uint32_t kJpegQuad = 4;
 inline constexpr std::uint32_t kJpegStrip = 32 * kJpegQuad;
+inline constexpr std::uint32_t kJpegPairs = 4;   // per warp
 inline constexpr std::uint32_t kJpegStrips = 8;  // per block
 
 // From the host.
@@ -41,6 +43,17 @@ struct JpegLanes {
   std::uint64_t index = 0;  // byte of those that are made
 };
 
+// The part of a component's plane that is there.
+struct JpegPlane {
+  std::uint64_t begin = 0;  // among the image's samples
+  std::uint32_t left = 0;
+  std::uint32_t top = 0;
+  std::uint32_t stride = 0;
+  std::uint32_t last_column = 0;  // of the whole plane
+  std::uint32_t last_row = 0;
+  jpeg::Upsampling way = jpeg::Upsampling::none;
+};
+
 // Made by the first kernel for the others. Of an image whose header is not right only `usable` counts.
 struct JpegImage {
   // For pieces.
@@ -48,13 +61,13 @@ struct JpegImage {
   jpeg::McuWindow window;
   std::uint32_t usable = 0;
   std::uint32_t data_offset = 0;
-  std::uint32_t look_up_entries = 0;
+  std::uint32_t code_entries = 0;
   // For samples and pixels.
   std::uint16_t quantization[jpeg::kMostComponents][jpeg::kBlockValues] = {};  // of components, zigzag
+  JpegPlane planes[jpeg::kMostComponents];
   jpeg::Layout layout;
 };
 
-// The strips of a pair of rows, and the pairs: rows 2 k - 1 and 2 k of the image are pair k.
 SHARD_EXACT constexpr std::uint32_t jpeg_strips(const jpeg::PixelBox& box) noexcept {
   const std::uint32_t first = box.left / kJpegQuad * kJpegQuad;
   return (box.left + box.width - first + kJpegStrip - 1) / kJpegStrip;
@@ -62,8 +75,13 @@ SHARD_EXACT constexpr std::uint32_t jpeg_strips(const jpeg::PixelBox& box) noexc
 SHARD_EXACT constexpr std::uint32_t jpeg_first_pair(const jpeg::PixelBox& box) noexcept {
   return (box.top + 1) / 2;
 }
-SHARD_EXACT constexpr std::uint32_t jpeg_pairs(const jpeg::PixelBox& box) noexcept {
-  return (box.top + box.height) / 2 + 1 - jpeg_first_pair(box);
+// Behind the last one.
+SHARD_EXACT constexpr std::uint32_t jpeg_end_pair(const jpeg::PixelBox& box) noexcept {
+  return (box.top + box.height) / 2 + 1;
+}
+// Of strips, each of kJpegPairs.
+SHARD_EXACT constexpr std::uint32_t jpeg_warps(const jpeg::PixelBox& box) noexcept {
+  return jpeg_strips(box) * ((jpeg_end_pair(box) - jpeg_first_pair(box) + kJpegPairs - 1) / kJpegPairs);
 }
 
 void launch_jpeg_headers(const JpegLaunch& launch, cudaStream_t stream);

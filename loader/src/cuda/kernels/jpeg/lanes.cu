@@ -5,7 +5,7 @@
 //
 // An image whose index cannot be made is not decoded.
 #include "cuda/kernels/jpeg/common.cuh"
-#include "cuda/kernels/jpeg/lane_bytes.cuh"
+#include "cuda/kernels/jpeg/ring.cuh"
 #include "jpeg/lanes/lane_chain.hpp"
 
 namespace shard::gpu {
@@ -15,12 +15,8 @@ constexpr std::uint32_t kLanes = jpeg::kLanesOfGroup;
 constexpr std::uint32_t kWriters = 128;
 // Slots of an image that are copied to shared memory, where one thread follows them.
 constexpr std::uint32_t kSlotsAtHand = 2 * jpeg::kLanesOfGroup;
-// Codes between two looks at whether a block is complete.
-constexpr std::uint32_t kCodesAtOnce = 4;
 // As many as pieces.cu has at hand.
-constexpr std::uint32_t kLookUpsAtHand = 4096;
-
-using RingFile = FileThroughRing<kLanes>;
+constexpr std::uint32_t kCodesAtHand = 3072;
 
 // What all lanes of a block know, in shared memory.
 struct LaneImage {
@@ -43,17 +39,14 @@ __device__ jpeg::StartPool pool_of(const JpegLaunch& launch, const JpegLanes& la
 }
 
 // `lane`: of this thread, if it `exists`; `behind`: lanes of the group that follow it.
-__device__ void find(const jpeg::ScanPlan& plan, const jpeg::Scan<RingFile>& scan, const JpegLanes& lanes,
+__device__ void find(const jpeg::ScanPlan& plan, const jpeg::Scan<RingBytes>& scan, const JpegLanes& lanes,
                      const jpeg::StartPool& pool, std::uint32_t number, bool exists, std::uint32_t behind,
                      jpeg::Lane* lane) {
-  jpeg::LaneDecoder<RingFile> decoder(plan, scan, pool);
+  jpeg::LaneDecoder<RingBytes> decoder(plan, scan, pool);
   bool more = exists && decoder.begin(lanes.plan, number);
   for (bool joins = false;; joins = true) {
-    while (more) {
-      bool complete = false;
-      for (std::uint32_t i = 0; i < kCodesAtOnce && !complete; ++i) complete = decoder.step();
-      if (complete) more = decoder.turn();
-    }
+    while (more)
+      if (decoder.read_codes()) more = decoder.turn();
     if (joins) break;
     if (exists) decoder.publish(*lane);
     __syncthreads();  // what the other lanes have found is there
@@ -62,9 +55,9 @@ __device__ void find(const jpeg::ScanPlan& plan, const jpeg::Scan<RingFile>& sca
   if (exists) decoder.finish(*lane);
 }
 
-__global__ void __launch_bounds__(kLanes, 16) find_starts(JpegLaunch launch) {
-  __shared__ uint4 ring[RingFile::kChunks * kLanes];
-  __shared__ uint4 look_ups_at_hand[kLookUpsAtHand / 8];
+__global__ void __launch_bounds__(kLanes, 12) find_starts(JpegLaunch launch) {
+  alignas(16) __shared__ std::byte rings[kLanes * RingBytes::kStride];
+  __shared__ uint4 codes_at_hand[kCodesAtHand / 4];
   __shared__ LaneImage here;
   const std::uint32_t number = image_of_block(launch.lanes, launch.made_indices);
   const std::uint32_t of_batch = launch.lane_plans[number].image;
@@ -72,11 +65,11 @@ __global__ void __launch_bounds__(kLanes, 16) find_starts(JpegLaunch launch) {
   if (image.usable == 0) return;
   const JpegTask& task = launch.tasks[of_batch];
   here.copy(image, launch.lane_plans[number]);
-  const std::uint16_t* const look_ups = launch.look_ups + std::size_t{task.tables} * jpeg::kLookUpEntries;
-  const bool at_hand = image.look_up_entries <= kLookUpsAtHand;
+  const jpeg::CodeEntry* const codes = launch.codes + std::size_t{task.tables} * jpeg::kLookUpEntries;
+  const bool at_hand = image.code_entries <= kCodesAtHand;
   if (at_hand)
-    for (std::uint32_t i = threadIdx.x; i < (image.look_up_entries + 7) / 8; i += kLanes)
-      look_ups_at_hand[i] = reinterpret_cast<const uint4*>(look_ups)[i];
+    for (std::uint32_t i = threadIdx.x; i < (image.code_entries + 3) / 4; i += kLanes)
+      codes_at_hand[i] = reinterpret_cast<const uint4*>(codes)[i];
   __syncthreads();
 
   const JpegLanes& lanes = here.image_lanes();
@@ -87,16 +80,15 @@ __global__ void __launch_bounds__(kLanes, 16) find_starts(JpegLaunch launch) {
   const std::uint32_t lane = jpeg::LanePlan::first_lane(group) + threadIdx.x;
   jpeg::Lane* const result = launch.lane_results + lanes.slot + group * kLanes + threadIdx.x;
   const jpeg::StartPool pool = pool_of(launch, lanes, number);
-  const RingFile bytes(task.frame, task.file.bytes, ring + threadIdx.x);
+  const RingBytes bytes(task.frame, task.file.bytes, rings + threadIdx.x * RingBytes::kStride);
   if (at_hand)
-    find(
-        here.scan_plan(),
-        {bytes, image.data_offset, task.file.bytes, reinterpret_cast<const std::uint16_t*>(look_ups_at_hand)},
-        lanes, pool, lane, exists, behind, result);
+    find(here.scan_plan(),
+         {bytes, image.data_offset, task.file.bytes, reinterpret_cast<const jpeg::CodeEntry*>(codes_at_hand)},
+         lanes, pool, lane, exists, behind, result);
   else
-    find(here.scan_plan(), {bytes, image.data_offset, task.file.bytes, look_ups}, lanes, pool, lane, exists,
+    find(here.scan_plan(), {bytes, image.data_offset, task.file.bytes, codes}, lanes, pool, lane, exists,
          behind, result);
-  RingFile::finish();
+  RingBytes::finish();
 }
 
 // A chunk of starts at a time, by as many threads.
@@ -140,7 +132,7 @@ __global__ void __launch_bounds__(kWriters) write_index(JpegLaunch launch) {
   }
   const jpeg::StartPool pool = pool_of(launch, image_lanes, blockIdx.x);
   const jpeg::Scan<FileInPlace> scan{FileInPlace(task.frame), image.data_offset, task.file.bytes,
-                                     launch.look_ups + std::size_t{task.tables} * jpeg::kLookUpEntries};
+                                     launch.codes + std::size_t{task.tables} * jpeg::kLookUpEntries};
   const jpeg::IndexTarget target(const_cast<std::byte*>(task.index), here.scan_plan());
   jpeg::LaneChain<FileInPlace> chain(here.scan_plan(), scan, plan, pool, lanes, target);
   if (threadIdx.x == 0) fault = static_cast<std::uint32_t>(chain.follow());

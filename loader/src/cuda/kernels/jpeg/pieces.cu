@@ -4,79 +4,20 @@
 // one code per step, DC or AC. Blocks of coefficients are collected in shared memory. Whenever lanes have
 // completed theirs, the warp writes four of them at a time, zeros too, each as one line of 128 bytes: so
 // nothing has to be cleared before.
-#include <cuda_pipeline_primitives.h>
-
 #include "cuda/kernels/jpeg/common.cuh"
+#include "cuda/kernels/jpeg/ring.cuh"
 
 namespace shard::gpu {
 namespace {
 
-// Codes between two looks at the other lanes of a warp.
-constexpr std::uint32_t kStepsAtOnce = 4;
 // A block of coefficients in shared memory: 8 units of 16 bytes, and one more, so that the same place of
 // other lanes lies in other banks.
 constexpr std::uint32_t kUnitsOfLine = jpeg::kBlockValues / 8;
 constexpr std::uint32_t kUnitsOfStage = kUnitsOfLine + 1;
 constexpr std::uint32_t kLinesAtOnce = kLanesOfWarp / kUnitsOfLine;
-// What fits into shared memory; the look-ups of an image with more are read from device memory. Those of
-// usual files take about 2,600.
-constexpr std::uint32_t kSharedLookUps = 4096;
-
-// A file in device memory, read through a ring of four chunks of 16 bytes per lane, which the copy unit fills
-// ahead.
-//
-//   chunk of the file   c      c + 1   c + 2   c + 3        c: of the next byte to load
-//   in the ring         there  there   on its way, one group of copies each
-class RingBytes {
- public:
-  static constexpr std::uint32_t kChunkBytes = 16;
-  static constexpr std::uint32_t kChunks = 4;
-
-  // `ring`: chunk k of this lane is ring[k * kJpegPieces], so that lanes use different banks.
-  __device__ RingBytes(const std::byte* file, std::uint32_t size, uint4* ring)
-      : file_(reinterpret_cast<const uint4*>(file)),
-        ring_(ring),
-        end_((size + kChunkBytes - 1) / kChunkBytes) {}
-  __device__ std::uint32_t byte(std::uint32_t i) const {
-    return reinterpret_cast<const std::uint8_t*>(file_)[i];
-  }
-  __device__ std::uint32_t near(std::uint32_t i) const { return ring_word(i / 4) >> (8 * (i % 4)) & 0xFFU; }
-  __device__ std::uint32_t word(std::uint32_t i) const {
-    const std::uint32_t bytes = __funnelshift_r(ring_word(i / 4), ring_word((i + 3) / 4), 8 * (i % 4));
-    return __byte_perm(bytes, 0, 0x0123);
-  }
-  __device__ void start(std::uint32_t at) {
-    // Copies that are still on their way would come over the new ones.
-    __pipeline_wait_prior(0);
-    next_ = at / kChunkBytes;
-    for (std::uint32_t i = 0; i < kChunks; ++i) fetch();
-    __pipeline_wait_prior(2);
-  }
-  __device__ void reach(std::uint32_t at) {
-    if (at / kChunkBytes + kChunks == next_) return;
-    // At most 16 bytes further, so one chunk.
-    fetch();
-    __pipeline_wait_prior(2);
-  }
-  // Shared memory may be another block's as soon as this one has ended.
-  __device__ static void finish() { __pipeline_wait_prior(0); }
-
- private:
-  __device__ std::uint32_t ring_word(std::uint32_t i) const {
-    return reinterpret_cast<const std::uint32_t*>(ring_ + i / 4 % kChunks * kJpegPieces)[i % 4];
-  }
-  __device__ void fetch() {
-    if (next_ < end_)
-      __pipeline_memcpy_async(ring_ + next_ % kChunks * kJpegPieces, file_ + next_, kChunkBytes);
-    __pipeline_commit();
-    ++next_;
-  }
-
-  const uint4* file_;
-  uint4* ring_;
-  std::uint32_t end_;       // chunks
-  std::uint32_t next_ = 0;  // to be fetched
-};
+// What fits into shared memory; the codes of an image with more are read from device memory. Those of usual
+// files take about 2,600.
+constexpr std::uint32_t kSharedCodes = 3072;
 
 // The index of an image, which may have any entries.
 class Entries {
@@ -93,8 +34,9 @@ class Entries {
     entry.position = position(piece);
     if (piece >= count_) return entry;
     const auto* predictors = reinterpret_cast<const std::uint16_t*>(head_ + 4 + count_);
-    for (std::uint32_t c = 0; c < components_; ++c)
-      entry.predictors[c] = predictors[std::size_t{piece} * components_ + c];
+#pragma unroll
+    for (std::uint32_t c = 0; c < jpeg::kMostComponents; ++c)
+      if (c < components_) entry.predictors[c] = predictors[std::size_t{piece} * components_ + c];
     return entry;
   }
 
@@ -104,16 +46,19 @@ class Entries {
   std::uint32_t components_;
 };
 
+// Of a multiprocessor, whose shared memory has room for these.
+constexpr std::uint32_t kBlocksAtOnce = 5;
+
 // The memory that the warps of a block share.
 struct Shared {
-  uint4 ring[RingBytes::kChunks * kJpegPieces];
+  alignas(16) std::byte rings[RingBytes::kStride * kJpegPieces];
   uint4 stages[kJpegPieces * kUnitsOfStage];
   std::uint32_t lengths[kJpegPieces];
   std::uint32_t lines[kJpegPieces];  // complete ones of a warp
   std::uint8_t lanes[kJpegPieces];   // and whose they are
   std::uint8_t sorted[kJpegPieces];
   std::uint32_t plan[sizeof(jpeg::ScanPlan) / 4];
-  alignas(16) std::uint16_t look_ups[kSharedLookUps];
+  alignas(16) jpeg::CodeEntry codes[kSharedCodes];
 };
 
 // Which of the block's pieces this thread takes: the longest first.
@@ -157,35 +102,42 @@ __device__ jpeg::Fault decode(Shared& shared, const jpeg::ScanPlan& plan, const 
   auto* const stage = reinterpret_cast<std::int16_t*>(shared.stages + threadIdx.x * kUnitsOfStage);
   const auto put = [stage](std::uint32_t k, std::int16_t value) { stage[k] = value; };
   jpeg::Fault fault = jpeg::Fault::none;
+  const auto go_on = [&](bool more) {
+    active = more;
+    if (!more) fault = decoder.finish(entries[piece + 1]);
+  };
+  if (active) go_on(decoder.start(put));
   while (__any_sync(kAllLanes, active)) {
     bool complete = false;
-    if (active)
-      for (std::uint32_t i = 0; i < kStepsAtOnce && !complete; ++i) complete = decoder.step(put);
+    if (active) {
+      decoder.fetch();
+#pragma unroll 1
+      for (std::uint32_t i = 0; i < decoder.kStepsPerFetch && !complete; ++i) complete = decoder.step(put);
+    }
     write_lines(shared, complete, decoder.line(), coefficients);
-    if (!complete) continue;
-    active = decoder.next();
-    if (!active) fault = decoder.finish(entries[piece + 1]);
+    if (complete) go_on(decoder.next(put));
   }
   return fault;
 }
 
-__global__ void __launch_bounds__(kJpegPieces) decode_pieces(JpegLaunch launch) {
+// Works on the images whose codes fit into shared memory, or on the others.
+template <bool kShares>
+__global__ void __launch_bounds__(kJpegPieces, kBlocksAtOnce) decode_pieces(JpegLaunch launch) {
   extern __shared__ uint4 shared_units[];
   Shared& shared = *reinterpret_cast<Shared*>(shared_units);
   const std::uint32_t number = image_of_block(launch.pieces, launch.count);
   const JpegImage& image = launch.images[number];
-  if (image.usable == 0) return;
+  if (image.usable == 0 || (image.code_entries <= kSharedCodes) != kShares) return;
   const JpegTask& task = launch.tasks[number];
   const auto* plan_there = reinterpret_cast<const std::uint32_t*>(&image.plan);
   for (std::uint32_t i = threadIdx.x; i < sizeof(jpeg::ScanPlan) / 4; i += kJpegPieces)
     shared.plan[i] = plan_there[i];
   for (std::uint32_t i = threadIdx.x; i < kJpegPieces * kUnitsOfStage; i += kJpegPieces)
     shared.stages[i] = uint4{};
-  const std::uint16_t* const look_ups = launch.look_ups + std::size_t{task.tables} * jpeg::kLookUpEntries;
-  const bool shares = image.look_up_entries <= kSharedLookUps;
-  if (shares)
-    for (std::uint32_t i = threadIdx.x; i < (image.look_up_entries + 7) / 8; i += kJpegPieces)
-      reinterpret_cast<uint4*>(shared.look_ups)[i] = reinterpret_cast<const uint4*>(look_ups)[i];
+  const jpeg::CodeEntry* const codes = launch.codes + std::size_t{task.tables} * jpeg::kLookUpEntries;
+  if (kShares)
+    for (std::uint32_t i = threadIdx.x; i < (image.code_entries + 3) / 4; i += kJpegPieces)
+      reinterpret_cast<uint4*>(shared.codes)[i] = reinterpret_cast<const uint4*>(codes)[i];
   __syncthreads();
 
   const auto& plan = reinterpret_cast<const jpeg::ScanPlan&>(shared.plan);
@@ -203,15 +155,10 @@ __global__ void __launch_bounds__(kJpegPieces) decode_pieces(JpegLaunch launch) 
   const std::uint32_t taken = first + sorted_piece(shared, length);
   const bool active = taken < count;
   const std::uint32_t piece = piece_of(active ? taken : 0);
-  const RingBytes bytes(task.frame, task.file.bytes, shared.ring + threadIdx.x);
+  const RingBytes bytes(task.frame, task.file.bytes, shared.rings + threadIdx.x * RingBytes::kStride);
   uint4* const coefficients = reinterpret_cast<uint4*>(launch.coefficients) + task.first_line * kUnitsOfLine;
-  jpeg::Fault fault = jpeg::Fault::none;
-  if (shares)
-    fault = decode(shared, plan, {bytes, image.data_offset, task.file.bytes, shared.look_ups}, entries, piece,
-                   active, coefficients);
-  else
-    fault = decode(shared, plan, {bytes, image.data_offset, task.file.bytes, look_ups}, entries, piece,
-                   active, coefficients);
+  const jpeg::Scan<RingBytes> scan{bytes, image.data_offset, task.file.bytes, kShares ? shared.codes : codes};
+  const jpeg::Fault fault = decode(shared, plan, scan, entries, piece, active, coefficients);
   if (fault != jpeg::Fault::none) atomicMax(launch.faults + number, static_cast<std::uint32_t>(fault));
   RingBytes::finish();
 }
@@ -219,8 +166,10 @@ __global__ void __launch_bounds__(kJpegPieces) decode_pieces(JpegLaunch launch) 
 }  // namespace
 
 void launch_jpeg_pieces(const JpegLaunch& launch, cudaStream_t stream) {
-  cudaFuncSetAttribute(decode_pieces, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared));
-  decode_pieces<<<launch.pieces.count, kJpegPieces, sizeof(Shared), stream>>>(launch);
+  for (const auto kernel : {decode_pieces<true>, decode_pieces<false>}) {
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared));
+    kernel<<<launch.pieces.count, kJpegPieces, sizeof(Shared), stream>>>(launch);
+  }
 }
 
 }  // namespace shard::gpu

@@ -6,7 +6,7 @@ namespace shard::gpu {
 namespace {
 
 __global__ void __launch_bounds__(kJpegBlocks) make_samples(JpegLaunch launch) {
-  __shared__ std::uint16_t quantization[jpeg::kMostComponents][jpeg::kBlockValues];
+  alignas(16) __shared__ std::uint16_t quantization[jpeg::kMostComponents][jpeg::kBlockValues];
   const std::uint32_t number = image_of_block(launch.blocks, launch.count);
   const JpegImage& image = launch.images[number];
   if (image.usable == 0) return;
@@ -20,14 +20,18 @@ __global__ void __launch_bounds__(kJpegBlocks) make_samples(JpegLaunch launch) {
   while (line >= image.plan.first_line[component + 1]) ++component;
   const std::uint64_t first_line = launch.tasks[number].first_line;
   alignas(16) std::int16_t coefficients[jpeg::kBlockValues];
+  alignas(16) std::uint16_t factors[jpeg::kBlockValues];
   const auto* from =
       reinterpret_cast<const uint4*>(launch.coefficients + (first_line + line) * jpeg::kBlockValues);
 #pragma unroll
   for (std::uint32_t i = 0; i < jpeg::kBlockValues / 8; ++i)
     reinterpret_cast<uint4*>(coefficients)[i] = from[i];
+#pragma unroll
+  for (std::uint32_t i = 0; i < jpeg::kBlockValues / 8; ++i)
+    reinterpret_cast<uint4*>(factors)[i] = reinterpret_cast<const uint4*>(quantization[component])[i];
   alignas(8) std::uint8_t samples[jpeg::kBlockValues];
-  jpeg::inverse_dct(coefficients, quantization[component], samples, jpeg::kBlockSide);
-  const std::uint32_t columns = image.window.columns.size() * image.layout.planes[component].h;
+  jpeg::inverse_dct(coefficients, factors, samples, jpeg::kBlockSide);
+  const std::uint32_t columns = image.planes[component].stride / jpeg::kBlockSide;
   const std::uint32_t block = line - image.plan.first_line[component];
   std::uint8_t* const plane =
       launch.samples + (first_line + image.plan.first_line[component]) * jpeg::kBlockValues;
