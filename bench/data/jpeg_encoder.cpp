@@ -1,16 +1,44 @@
 #include "data/jpeg_encoder.hpp"
 
-#include <cstdlib>
-
 #include "data/jpeg_errors.hpp"
+// ERREXIT1, after jpeglib.h
+#include <jerror.h>
+
+#include <utility>
+
 #include "shard/error.hpp"
 
 namespace shard::bench {
 namespace {
 
-struct Output {
-  unsigned char* data = nullptr;
-  unsigned long size_bytes = 0;
+// Memory for the whole file. jpeg_mem_dest says where its own is only at the end of the file, so what it has by
+// then would be lost, or freed twice, where an error ends the file earlier.
+class Output {
+ public:
+  explicit Output(std::size_t bytes) : bytes_(bytes) {
+    manager_.init_destination = [](j_compress_ptr) {};
+    manager_.empty_output_buffer = [](j_compress_ptr info) -> boolean {
+      ERREXIT1(info, JERR_OUT_OF_MEMORY, 0);
+      return FALSE;
+    };
+    manager_.term_destination = [](j_compress_ptr) {};
+    manager_.next_output_byte = reinterpret_cast<JOCTET*>(bytes_.data());
+    manager_.free_in_buffer = bytes_.size();
+  }
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  ~Output() = default;
+
+  jpeg_destination_mgr* manager() noexcept { return &manager_; }
+  // After jpeg_finish_compress().
+  std::vector<std::byte> take() {
+    bytes_.resize(bytes_.size() - manager_.free_in_buffer);
+    return std::move(bytes_);
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+  jpeg_destination_mgr manager_{};
 };
 
 void set_sampling(jpeg_compress_struct& info, Sampling sampling) {
@@ -26,7 +54,7 @@ void set_sampling(jpeg_compress_struct& info, Sampling sampling) {
 // No C++ object with a destructor lives here: libjpeg leaves by longjmp.
 void encode(jpeg_compress_struct& info, const PhotoPlan& plan, const std::uint8_t* ycc, const char* comment,
             unsigned comment_bytes, Output& output) {
-  jpeg_mem_dest(&info, &output.data, &output.size_bytes);
+  info.dest = output.manager();
   info.image_width = plan.width;
   info.image_height = plan.height;
   info.input_components = 3;
@@ -55,15 +83,12 @@ std::vector<std::byte> encode_photo(const PhotoPlan& plan, std::span<const std::
   JpegErrors errors;
   jpeg_compress_struct info{};
   info.err = errors.manager();
-  Output output;
+  // Twice what the samples take: no code is longer.
+  Output output(2 * ycc.size() + comment.size() + (std::size_t{1} << 16U));
   struct Release {
     jpeg_compress_struct& info;
-    Output& output;
-    ~Release() {
-      jpeg_destroy_compress(&info);
-      std::free(output.data);
-    }
-  } const release{info, output};
+    ~Release() { jpeg_destroy_compress(&info); }
+  } const release{info};
   try {
     errors.guard([&] {
       jpeg_create_compress(&info);
@@ -72,8 +97,7 @@ std::vector<std::byte> encode_photo(const PhotoPlan& plan, std::span<const std::
   } catch (const Error& error) {
     throw Error(ErrorCode::resource, std::string("JPEG encoder: ") + error.what());
   }
-  const auto* bytes = reinterpret_cast<const std::byte*>(output.data);
-  return {bytes, bytes + output.size_bytes};
+  return output.take();
 }
 
 }  // namespace shard::bench

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "golden_cases.hpp"
+#include "golden_jpegs.hpp"
 #include "temp_dir.hpp"
 
 namespace shard {
@@ -81,6 +82,45 @@ TEST(GoldenDataset, IsReadAndWrittenInTheSameBytes) {
   expect_golden_dataset("dataset-wide", GoldenDataset::wide);
   expect_golden_dataset("dataset-images", GoldenDataset::images);
   expect_golden_dataset("dataset-free", GoldenDataset::free);
+}
+
+void expect_golden_images(const StoredImages& images, const std::vector<GoldenFile>& files) {
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const GoldenImage expected = golden_image(SHARD_TEST_DATA, files[i], images.spec().channels);
+    EXPECT_EQ(images.frame_spec(i).file, expected.frame.file);
+    std::vector<std::byte> bytes;
+    images.read_file(i, bytes);
+    EXPECT_EQ(bytes, expected.file) << files[i].name;
+    bytes.resize(static_cast<std::size_t>(images.spec_of(i).size_bytes()));
+    images.read(i, bytes);
+    EXPECT_EQ(bytes, expected.sample) << files[i].name;
+  }
+}
+
+TEST(GoldenJpegs, ShardsAreReadAndWrittenInTheSameBytes) {
+  for (const GoldenJpegs& of : golden_jpegs()) {
+    const std::filesystem::path file = kGolden / "shards" / (of.name + ".safetensors");
+    const ShardReader reader = ShardReader::open(file);
+    verify_shard(reader);
+    ASSERT_EQ(reader.size(), kGoldenSamples);
+    EXPECT_EQ(reader.header().codec, of.options.codec);
+    EXPECT_EQ(reader.header().fields, of.options.fields);
+    expect_golden_images(reader.images(), of.files);
+    if (!of.field_files.empty()) expect_golden_images(reader.images(0), of.field_files);
+    const TempDir dir;
+    write_golden_jpegs(dir.path() / "s", SHARD_TEST_DATA, of, 0, kGoldenSamples);
+    EXPECT_TRUE(file_bytes(dir.path() / "s") == file_bytes(file)) << of.name;
+  }
+}
+
+TEST(GoldenJpegs, TheDatasetIsReadAndWrittenInTheSameBytes) {
+  const Dataset dataset = Dataset::open(kGolden / "dataset-jpeg");
+  EXPECT_EQ(dataset.size(), kGoldenSamples);
+  for (std::uint32_t i = 0; i < 2; ++i) verify_shard(dataset.shard(i));
+  const TempDir dir;
+  write_golden_jpeg_dataset(dir.path(), SHARD_TEST_DATA);
+  for (const auto& entry : std::filesystem::directory_iterator(kGolden / "dataset-jpeg"))
+    EXPECT_TRUE(file_bytes(dir.path() / entry.path().filename()) == file_bytes(entry.path())) << entry.path();
 }
 
 }  // namespace

@@ -6,7 +6,9 @@
 #include <fstream>
 #include <string_view>
 
+#include "format/shard/shard_profile.hpp"
 #include "golden_cases.hpp"
+#include "golden_jpegs.hpp"
 #include "shard/codec.hpp"
 
 namespace fs = std::filesystem;
@@ -33,17 +35,20 @@ void write_header_seed(const fs::path& shard, const fs::path& seed) {
 
 void write_seeds(const fs::path& golden, const fs::path& corpus) {
   for (const char* target : {"fuzz_shard_header", "fuzz_shard_open", "fuzz_dataset_json", "fuzz_zstd_sample",
-                             "fuzz_packed_sample"})
+                             "fuzz_packed_sample", "fuzz_jpeg_sample"})
     fs::create_directories(corpus / target);
-  for (const GoldenCase& golden_case : golden_cases()) {
-    const fs::path shard = golden / "shards" / (golden_case.name + ".safetensors");
-    write_header_seed(shard, corpus / "fuzz_shard_header" / golden_case.name);
-    fs::copy_file(shard, corpus / "fuzz_shard_open" / golden_case.name, fs::copy_options::overwrite_existing);
+  std::vector<std::string> names;
+  for (const GoldenCase& golden_case : golden_cases()) names.push_back(golden_case.name);
+  for (const GoldenJpegs& golden_case : golden_jpegs()) names.push_back(golden_case.name);
+  for (const std::string& name : names) {
+    const fs::path shard = golden / "shards" / (name + ".safetensors");
+    write_header_seed(shard, corpus / "fuzz_shard_header" / name);
+    fs::copy_file(shard, corpus / "fuzz_shard_open" / name, fs::copy_options::overwrite_existing);
   }
   for (const auto& [folder, seed] :
        {std::pair("dataset", "golden"), std::pair("dataset-fields", "golden-fields"),
         std::pair("dataset-wide", "golden-wide"), std::pair("dataset-images", "golden-images"),
-        std::pair("dataset-free", "golden-free")})
+        std::pair("dataset-free", "golden-free"), std::pair("dataset-jpeg", "golden-jpeg")})
     fs::copy_file(golden / folder / kDatasetFile, corpus / "fuzz_dataset_json" / seed,
                   fs::copy_options::overwrite_existing);
   const SampleSpec small = small_options().spec;
@@ -77,6 +82,20 @@ void write_packed_seeds(const fs::path& folder) {
   }
 }
 
+// A row of jpeg_files and the channels as fuzz_jpeg_sample reads them, then a frame.
+void write_jpeg_seeds(const fs::path& tests) {
+  for (const char* name : {"jpeg_420_33x20", "jpeg_orientation_6", "jpeg_cmyk_adobe_2", "jpeg_gray",
+                           "jpeg_restart_each_block", "jpeg_sampling_mixed", "jpeg_bytes_behind_the_end"}) {
+    const std::uint32_t orientation = std::string_view(name) == "jpeg_orientation_6" ? 6 : 1;
+    const GoldenImage image = golden_image(tests, {name, orientation}, 3);
+    std::vector<std::byte> seed(17);
+    store_jpeg_file(seed, 0, image.frame.file);
+    seed[16] = static_cast<std::byte>(image.frame.file.components() == 1 ? 1 : 3);
+    seed.insert(seed.end(), image.frame.bytes.begin(), image.frame.bytes.end());
+    write_bytes(tests / "fuzz" / "corpus" / "fuzz_jpeg_sample" / name, seed);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -92,7 +111,11 @@ int main(int argc, char** argv) {
   fs::create_directories(fresh / "dataset-wide");
   fs::create_directories(fresh / "dataset-images");
   fs::create_directories(fresh / "dataset-free");
+  fs::create_directories(fresh / "dataset-jpeg");
   write_golden_shards(fresh / "shards");
+  for (const GoldenJpegs& of : golden_jpegs())
+    write_golden_jpegs(fresh / "shards" / (of.name + ".safetensors"), tests, of, 0, kGoldenSamples);
+  write_golden_jpeg_dataset(fresh / "dataset-jpeg", tests);
   write_golden_dataset(fresh / "dataset");
   write_golden_dataset(fresh / "dataset-fields", GoldenDataset::fields);
   write_golden_dataset(fresh / "dataset-wide", GoldenDataset::wide);
@@ -104,8 +127,10 @@ int main(int argc, char** argv) {
   add_new_files(fresh / "dataset-wide", tests / "golden" / "dataset-wide");
   add_new_files(fresh / "dataset-images", tests / "golden" / "dataset-images");
   add_new_files(fresh / "dataset-free", tests / "golden" / "dataset-free");
+  add_new_files(fresh / "dataset-jpeg", tests / "golden" / "dataset-jpeg");
   fs::remove_all(fresh);
   write_seeds(tests / "golden", tests / "fuzz" / "corpus");
   write_packed_seeds(tests / "fuzz" / "corpus" / "fuzz_packed_sample");
+  write_jpeg_seeds(tests);
   return 0;
 }

@@ -268,6 +268,21 @@ class Stored(PairCase):
             "mask nearest; near nearest; depth bilinear; metre nearest",
         )
 
+    def test_floats_that_no_byte_gives_are_zstd_beside_packed_images(self):
+        rows = [[(x * 700 + y * 300) % 65536 for x in range(64)] for y in range(64)]
+        self.add("a.png", [[0] * 64] * 64)
+        write(self.path / "depth" / "a.png", png_of(rows, depth=16))
+        write(self.path / "near" / "a.png", png_of([[value >> 8 for value in row] for row in rows]))
+        depth = ["--pair", f"depth={self.path / 'depth'},dtype=f32,filter=nearest"]
+        near = ["--pair", f"near={self.path / 'near'},dtype=f16,filter=nearest"]
+        self.assert_code(self.convert(*depth, *near, "--codec", "packed", masks=None), 0)
+        codecs = {field["name"]: field["codec"] for field in info(self.out)["fields"]}
+        self.assertEqual(codecs, {"depth": "zstd:3", "near": "packed"})
+        self.assert_code(shardctl("repack", self.out, self.path / "plain", "--codec", "none", "--quiet"), 0)
+        self.assert_code(
+            shardctl("compare", self.out, self.images, *depth[:1], f"depth={self.path / 'depth'}"), 0
+        )
+
     def test_a_second_camera_of_another_size_where_it_is_asked_for(self):
         self.add("a.png", [[0] * 64] * 64)
         write(self.path / "right" / "a.png", png(4, 90, 70))

@@ -75,7 +75,7 @@ inline std::vector<std::byte> put_together(Parts parts, std::size_t align_images
     file.insert(file.end(), parts.data[tensor.name].begin(), parts.data[tensor.name].end());
   std::size_t head_end = file.size() - parts.data[parts.header.tensors.back().name].size();
   for (const auto& [key, value] : parts.header.metadata)  // the images of further fields come first
-    if (value == "mask" && parts.header.find("keys") != nullptr)
+    if ((value == "mask" || value == "image") && parts.header.find("keys") != nullptr)
       head_end = head.size() + static_cast<std::size_t>(parts.header.find("keys")->end);
   if (const auto digits_at = find_digest_digits(std::string_view(head).substr(8))) {
     const std::string digits = to_hex(digest_head(std::span(file).first(head_end), 8 + *digits_at));

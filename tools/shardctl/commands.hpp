@@ -92,6 +92,7 @@ struct ExportOptions {
 };
 int export_npy(const ExportOptions& options);
 int export_tar(const ExportOptions& options);
+int export_files(const ExportOptions& options);
 
 struct PageOptions {
   std::string path;

@@ -205,7 +205,14 @@ int export_npy(const ExportOptions& options) {
 
 namespace {
 
-int export_as(const ExportOptions& options, bool npy_given) {
+int export_as(ExportOptions options, const std::string& files, bool npy_given, bool format_given) {
+  if (!files.empty()) {
+    if (npy_given || format_given || !options.folder.empty())
+      throw Error(ErrorCode::invalid_argument,
+                  "--files names what is written, and the folder: give it alone");
+    options.folder = files;
+    return export_files(options);
+  }
   if (npy_given && options.format != "npy")
     throw Error(ErrorCode::invalid_argument, "--npy is another word for --format npy: give one of them");
   if (options.format == "parquet")
@@ -216,7 +223,8 @@ int export_as(const ExportOptions& options, bool npy_given) {
                             options.path, options.folder.empty() ? "FILE.parquet" : options.folder));
   if (options.folder.empty())
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("export needs --output PATH{}", options.format == "npy" ? " or --npy DIR" : ""));
+                fmt::format("export needs --output PATH{}",
+                            options.format == "npy" ? ", --npy DIR or --files DIR" : ""));
   return options.format == "tar" ? export_tar(options) : export_npy(options);
 }
 
@@ -224,17 +232,23 @@ int export_as(const ExportOptions& options, bool npy_given) {
 
 void add_export(CLI::App& app, Chosen& chosen) {
   const auto options = std::make_shared<ExportOptions>();
-  CLI::App* const command =
-      app.add_subcommand("export", "Write the samples as .npy files or as a WebDataset");
+  CLI::App* const command = app.add_subcommand(
+      "export", "Write the samples as .npy files, as a WebDataset, or as the files they were");
   add_path(command, options->path);
   command
       ->add_option("--npy", options->folder, R"(
       The folder to write, new or empty: images.npy (bfloat16 becomes float32), labels.npy, keys.txt, classes.txt)")
       ->type_name("DIR");
+  const auto files = std::make_shared<std::string>();
+  command
+      ->add_option("--files", *files, R"(
+      The folder to write, new or empty: of a data set with codec jpeg the JPEG files, under their keys. Those that were stored
+      as they are become the same files, byte for byte)")
+      ->type_name("DIR");
   command
       ->add_option("--format", options->format, R"(
-      npy: as --npy; tar: a WebDataset, with KEY.png (or KEY.npy), KEY.cls and KEY.json for each sample, which shardify
-      reads again; parquet: says which Python command writes it)")
+      npy: as --npy; tar: a WebDataset, with KEY.png (KEY.jpg with codec jpeg, else KEY.npy), KEY.cls and KEY.json for each
+      sample, which shardify reads again; parquet: says which Python command writes it)")
       ->check(CLI::IsMember({"npy", "tar", "parquet"}))
       ->capture_default_str()
       ->type_name("npy|tar|parquet");
@@ -243,7 +257,10 @@ void add_export(CLI::App& app, Chosen& chosen) {
   add_verify(command, options->verify);
   add_quiet(command, options->quiet, "Print nothing");
   const CLI::Option* const npy = command->get_option("--npy");
-  runs(command, chosen, [options, npy] { return export_as(*options, npy->count() != 0); });
+  const CLI::Option* const format = command->get_option("--format");
+  runs(command, chosen, [options, files, npy, format] {
+    return export_as(*options, *files, npy->count() != 0, format->count() != 0);
+  });
 }
 
 }  // namespace shard::ctl

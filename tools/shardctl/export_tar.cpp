@@ -1,6 +1,7 @@
 // export --format tar: a WebDataset. Of sample cat/1.jpg:
 //
 //   cat/1.png     its pixels, if they are 8-bit RGB; else cat/1.npy, the stored array
+//   cat/1.jpg     instead, with codec jpeg: the file
 //   cat/1.cls     the label, if it is a whole number
 //   cat/1.NAME.npy   a further image of the sample
 //   cat/1.json    {"class": "cat", "boxes": [[...], ...], ...}: the name of the class, and the columns
@@ -196,7 +197,7 @@ std::string column_options(const Source& source) {
   return text;
 }
 
-// The command that makes the data set again, from PNG members.
+// The command that makes the data set again, from PNG or JPEG members.
 std::string way_back(const Source& source, const ExportOptions& options) {
   const DatasetInfo& info = source.info();
   const std::string size = info.spec.is_free() ? "--size original" : "--squash " + size_text(info.spec);
@@ -217,6 +218,8 @@ std::string lost_on_the_way(const Source& source) {
   if (labels.dtype != DType::i64)
     lost.emplace_back("the labels, which are lists of numbers in the .json members");
   for (const FieldSpec& field : info.fields) lost.push_back("the images " + quoted(field.name));
+  if (info.codec.kind == CodecSpec::Kind::jpeg && !info.spec.is_free())
+    lost.emplace_back("the very pixels, which are encoded once more");
   return fmt::format("{}", fmt::join(lost, ", "));
 }
 
@@ -233,8 +236,9 @@ int export_tar(const ExportOptions& options) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} exists: name a file that does not", quoted(path)));
   const SampleSpec& spec = source.info().spec;
+  const bool jpeg = source.info().codec.kind == CodecSpec::Kind::jpeg;
   std::optional<Denormalizer> pixels;
-  if (has_pixels(spec)) pixels.emplace(spec, source.info().normalization);
+  if (has_pixels(spec) && !jpeg) pixels.emplace(spec, source.info().normalization);
 
   PendingFile file(path);
   TarWriter tar(file);
@@ -242,6 +246,7 @@ int export_tar(const ExportOptions& options) {
   Damage damage;
   cli::Progress progress(options.quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);
   std::vector<std::byte> sample;
+  std::vector<std::byte> jpeg_file;
   SampleSpec of;
   Picture picture;
   const std::vector<FieldSpec>& fields = source.info().fields;
@@ -253,7 +258,10 @@ int export_tar(const ExportOptions& options) {
       const bool whole = damage.survives(index, [&] { of = source.read(index, sample); });
       if (progress.due()) progress.update(fmt::format("{} of {} samples", index + 1, source.size()));
       if (!whole || damage.found()) return;
-      if (pixels) {
+      if (jpeg) {
+        reader.images().read_file(at, jpeg_file);
+        tar.add(name + ".jpg", jpeg_file);
+      } else if (pixels) {
         picture.resize(of);
         pixels->rgb(sample, picture.rgb);
         tar.add(name + ".png", image::encode_png(picture.view()));
@@ -284,8 +292,10 @@ int export_tar(const ExportOptions& options) {
   file.publish();
   if (!options.quiet) {
     cli::out("{}: {}, each as {}\n", path_text(path), cli::counted(source.size(), "sample"),
-             pixels ? "PNG" : "NumPy array");
-    if (pixels) {
+             jpeg     ? "JPEG"
+             : pixels ? "PNG"
+                      : "NumPy array");
+    if (pixels || jpeg) {
       cli::out("as a data set again: {}\n", way_back(source, options));
       const std::string lost = lost_on_the_way(source);
       if (!lost.empty()) cli::out("without {}\n", lost);

@@ -1,14 +1,15 @@
 // repack: the samples of a data set with another codec, without their images. Every sample is checked on the
-// way, and the checksums of the samples stay what they were.
+// way, and the checksums of the samples stay what they were, except with codec jpeg, which changes pixels.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <system_error>
 
-#include <memory>
+#include "base/digest/checksum.hpp"
 #include "base/files/file.hpp"
 #include "base/files/publish.hpp"
 #include "base/system/parallel.hpp"
@@ -59,14 +60,31 @@ void read_columns(const ShardReader& reader, const std::vector<ColumnSpec>& colu
     reader.read_column(reader.columns().at(columns[c].name), sample, rows[c]);
 }
 
-// The samples of further image fields, which keep their codecs.
-void read_fields(const ShardReader& reader, std::uint64_t sample, Rows& fields) {
-  const std::vector<FieldSpec>& specs = reader.header().fields;
-  fields.resize(specs.size());
-  for (std::size_t f = 0; f < specs.size(); ++f) {
-    fields[f].resize(static_cast<std::size_t>(reader.images(f).spec_of(sample).size_bytes()));
-    reader.images(f).read(sample, fields[f]);
+// A sample of a field that keeps its codec, in `bytes`. Codec jpeg would lose something once more, so its frame
+// stays.
+SampleValues read_field(const StoredImages& images, std::uint64_t sample, std::vector<std::byte>& bytes) {
+  const FrameSpec of = images.frame_spec(sample);
+  if (images.codec().lossy()) {
+    images.read_frame(sample, bytes);
+    SampleValues values(bytes, of.sample.height, of.sample.width);
+    values.frame = {of.file, images.checksum(sample)};
+    return values;
   }
+  bytes.resize(static_cast<std::size_t>(of.sample.size_bytes()));
+  images.read(sample, bytes);
+  return {bytes, of.sample.height, of.sample.width};
+}
+
+// Whether a stored frame is what the codec makes of the sample.
+bool is_frame_of(const StoredImages& images, std::uint64_t at, const SampleValues& sample) {
+  FrameSpec of(images.spec_of(at));
+  if (of.sample.size_bytes() != sample.bytes.size()) return false;
+  return images.frame_checksum(at) == xxh3(images.codec().encode(sample.bytes, of));
+}
+
+SampleValues values_of(const StoredImages& images, std::uint64_t sample, std::span<const std::byte> bytes) {
+  const SampleSpec of = images.spec_of(sample);
+  return {bytes, of.height, of.width};
 }
 
 // A shard that an earlier run has finished: it must hold the same samples.
@@ -76,9 +94,15 @@ ShardSummary finished_shard(const fs::path& path, const ShardReader& from, const
   bool same = !difference(header, info) && there.size() == from.size();
   Rows row;
   Rows expected;
+  std::vector<std::byte> pixels;
   for (std::uint64_t sample = 0; same && sample < from.size(); ++sample) {
-    same = there.images().checksum(sample) == from.images().checksum(sample) &&
-           there.key(sample) == from.key(sample);
+    same = there.key(sample) == from.key(sample);
+    if (same && there.images().codec().lossy()) {
+      from.verify_sample(sample, pixels);
+      same = is_frame_of(there.images(), sample, values_of(from.images(), sample, pixels));
+    } else {
+      same = same && there.images().checksum(sample) == from.images().checksum(sample);
+    }
     for (std::size_t f = 0; same && f < info.fields.size(); ++f)
       same = there.images(f).checksum(sample) == from.images(f).checksum(sample);
     if (!same) break;
@@ -115,9 +139,11 @@ struct Buffers {
   std::vector<SampleValues> images;
 };
 
-SampleValues values_of(const StoredImages& images, std::uint64_t sample, std::span<const std::byte> bytes) {
-  const SampleSpec of = images.spec_of(sample);
-  return {bytes, of.height, of.width};
+void check_codec(const DatasetInfo& from, const CodecSpec& codec, const std::string& path) {
+  if (codec.kind == CodecSpec::Kind::jpeg && from.codec.kind == CodecSpec::Kind::jpeg)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} has codec {}: encoding its samples once more would only lose more of them",
+                            quoted(path), to_string(from.codec)));
 }
 
 }  // namespace
@@ -136,6 +162,7 @@ int repack(const RepackOptions& options) {
   if (folder_state(options.path) == FolderState::complete) guard.emplace(options.path);
   const Dataset source = Dataset::open(options.path);
   const DatasetInfo& from = source.info();
+  check_codec(from, codec, options.path);
   DatasetInfo info = repacked_info(from, codec);
   const fs::path folder = options.folder;
   prepare_folder(folder, from);
@@ -163,10 +190,10 @@ int repack(const RepackOptions& options) {
         reader.verify_sample(sample, own.sample);
         read_columns(reader, info.columns, sample, own.columns);
         own.rows.assign(own.columns.begin(), own.columns.end());
-        read_fields(reader, sample, own.fields);
+        own.fields.resize(info.fields.size());
         own.images.clear();
         for (std::size_t f = 0; f < own.fields.size(); ++f)
-          own.images.push_back(values_of(reader.images(f), sample, own.fields[f]));
+          own.images.push_back(read_field(reader.images(f), sample, own.fields[f]));
         writer.put(sample, reader.key(sample), own.rows, values_of(reader.images(), sample, own.sample),
                    own.images);
         if (progress.due())
@@ -197,6 +224,9 @@ int repack(const RepackOptions& options) {
              cli::human_count(source.size()), to_string(from.codec), to_string(codec),
              cli::human_bytes(bytes(from)), cli::human_bytes(bytes(info)),
              static_cast<double>(bytes(info)) / static_cast<double>(bytes(from)));
+    if (codec.kind == CodecSpec::Kind::jpeg)
+      cli::out("all samples were encoded with quality {}: their pixels are no longer those of {}\n",
+               codec.level, path_text(options.path));
   }
   return kExitOk;
 }
@@ -206,11 +236,14 @@ void add_repack(CLI::App& app, Chosen& chosen) {
   CLI::App* const command = app.add_subcommand("repack", R"(
       Write a data set with another codec, without decoding images again
 
-      The checksums of the samples stay the same. A stopped repack continues with the same command.)");
+      The checksums of the samples stay the same, except with codec jpeg, which encodes them with its quality and so changes
+      pixels. A stopped repack continues with the same command.)");
   add_path(command, options->path, "The folder of a data set");
   command->add_option("NEW", options->folder, "The folder to write: new, empty, or of a stopped repack")
       ->required();
-  command->add_option("--codec", options->codec, "none, packed, or zstd[:1..19]")
+  command
+      ->add_option("--codec", options->codec,
+                   "none, packed, zstd[:1..19], or jpeg[:1..100]: encoded with this quality, 95 by default")
       ->type_name("CODEC")
       ->required();
   add_jobs(command, options->jobs);

@@ -204,6 +204,26 @@ std::string warnings_text(const image::WarningCounts& counts) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+Json describe(const convert::JpegCounts& counts) {
+  constexpr auto kUses = convert::words_of(convert::JpegUse{});
+  Json uses = Json::object();
+  for (std::size_t i = 0; i < kUses.size(); ++i) uses[std::string(kUses[i])] = counts.images[i];
+  return uses;
+}
+
+// "11 files as they are, 2 transcoded without loss, 1 encoded with quality 95". Empty: another codec.
+std::string jpeg_text(const convert::JpegCounts& counts, const CodecSpec& codec) {
+  using convert::JpegUse;
+  std::vector<std::string> parts;
+  const auto add = [&](JpegUse use, const std::string& what) {
+    if (counts.of(use) > 0) parts.push_back(human_count(counts.of(use)) + what);
+  };
+  add(JpegUse::kept, counts.of(JpegUse::kept) == 1 ? " file as it is" : " files as they are");
+  add(JpegUse::transcoded, " transcoded to baseline without loss");
+  add(JpegUse::encoded, fmt::format(" encoded with quality {}", codec.level));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 // "" if no image loses most of its values.
 std::string few_bits_text(const image::WarningCounts& counts) {
   return cli::with_flags(convert::few_bits_text(counts));
@@ -294,6 +314,7 @@ void print_summary(const convert::Options& options, const convert::Summary& s, c
              {"samples", s.samples},
              {"rejects", s.rejects},
              {"warnings", describe(s.warnings)},
+             {"jpeg", describe(s.jpeg)},
              {"shards", s.shards},
              {"bytes", s.size_bytes},
              {"converted", s.converted},
@@ -343,6 +364,7 @@ void print_summary(const convert::Options& options, const convert::Summary& s, c
     cli::out("this process: {} in {} of {}\n", cli::counted(s.converted, "image"),
              cli::counted(s.converted_shards, "shard"), human_count(s.shards));
   cli::out("sample: {}\n", sample_text(options));
+  if (const std::string text = jpeg_text(s.jpeg, options.codec); !text.empty()) cli::out("JPEG: {}\n", text);
   print_found(options, found);
   if (s.converted > 0)
     cli::out("speed: {:.0f} images/s with {} threads, {} in total\n", rate, options.threads(),

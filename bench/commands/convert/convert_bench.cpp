@@ -62,6 +62,8 @@ std::uint64_t check(const fs::path& out, const PhotoSet& photos, const convert::
 
   image::Decoder decoder;
   image::Preprocessor preprocessor(options.preprocess);
+  const Codec codec(options.codec, options.preprocess.sample_spec(), options.preprocess.normalization);
+  const bool encoded = codec.lossy() && !options.preprocess.free_size;  // else the files are stored
   std::vector<std::byte> expected;
   std::vector<std::byte> stored;
   const std::uint64_t count = std::min(kCheckedSamples, dataset.size());
@@ -70,6 +72,11 @@ std::uint64_t check(const fs::path& out, const PhotoSet& photos, const convert::
     const std::string key = dataset.key(i);
     preprocessor.run(decoder.decode(read_file(photos.root() / unescape_key(key), ~std::uint64_t{0}), {}),
                      expected);
+    if (encoded) {
+      FrameSpec of(preprocessor.made());
+      const std::vector<std::byte> frame = codec.encode(expected, of);
+      codec.decode(frame, expected, of);
+    }
     stored.resize(expected.size());
     dataset.read(i, stored);  // throws if the sample has another size
     if (stored != expected)

@@ -49,7 +49,7 @@ void add_convert(const Subcommands& subcommands) {
       ->type_name("NAME")
       ->default_str("the preset's")
       ->check(CLI::IsMember({"original"}));
-  sub.add_option("--codec", options.codec, "none, packed or zstd:1 to zstd:19")
+  sub.add_option("--codec", options.codec, "none, packed, zstd:1 to zstd:19, jpeg or jpeg:1 to jpeg:100")
       ->type_name("CODEC")
       ->default_str("the preset's");
   add_threads_option(sub, options.jobs, "Threads", 1024, "--jobs");

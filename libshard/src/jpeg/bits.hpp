@@ -155,10 +155,10 @@ class BitReader {
     return {marker - 0xD0, at + 2};
   }
   SHARD_EXACT std::uint32_t next_word() {
-    if (at_ >= near_end_) return last_word();
-    const std::uint32_t word = bytes_.read(at_);
+    const bool near_end = at_ >= near_end_;
+    const std::uint32_t word = near_end ? ~0U : bytes_.read(at_);
     const std::uint32_t ff = ff_bits(word);
-    if (ff != 0) return without_stuffing(word, ff);
+    if (ff != 0) return near_end ? last_word() : without_stuffing(word, ff);
     at_ += 4;
     return word;
   }

@@ -115,7 +115,8 @@ struct Scan {
 //   }
 //   fault = decoder.finish(next entry)
 //
-// put(k of the zigzag, value) is called for the DC coefficient and each other one that is not 0.
+// put(k of the zigzag, value) is called for the DC coefficient and each other one that is not 0; for codes
+// without a value k is kBlockValues.
 template <class Bytes>
 class PieceDecoder {
  public:
@@ -162,10 +163,8 @@ class PieceDecoder {
     bits_.skip(entry >> 8 & 0xFFU);
     const std::uint32_t size = entry >> 16 & 0xFFU;
     k_ += entry >> 24;
-    if (size != 0) {
-      const std::uint32_t k = k_ - 1;
-      put(k < kBlockValues ? k : kBlockValues - 1, static_cast<std::int16_t>(value_of(window, entry, size)));
-    }
+    const std::uint32_t last = k_ - 1 < kBlockValues ? k_ - 1 : kBlockValues - 1;
+    put(size != 0 ? last : kBlockValues, static_cast<std::int16_t>(value_of(window, entry, size)));
     return k_ >= kBlockValues;
   }
 
@@ -196,10 +195,10 @@ class PieceDecoder {
   }
 
  private:
-  // The value behind the code, `size` bits, 1 to 15 (T.81, F.12).
+  // The value behind the code, `size` bits, 0 to 15 (T.81, F.12).
   SHARD_EXACT static std::int32_t value_of(std::uint32_t window, CodeEntry entry, std::uint32_t size) {
     const std::uint32_t bits = window << (entry & 0xFFU);
-    const std::int32_t value = static_cast<std::int32_t>(bits >> (32 - size));
+    const std::int32_t value = static_cast<std::int32_t>((bits >> 1) >> (31 - size));
     return static_cast<std::int32_t>(bits) < 0 ? value : value + 1 - (1 << size);
   }
   SHARD_EXACT bool fail() {
@@ -228,7 +227,7 @@ class PieceDecoder {
     if (entry >> 24 == kNoCode) return fail();
     bits_.skip(entry >> 8 & 0xFFU);
     const std::uint32_t size = entry >> 16 & 0xFFU;
-    if (size != 0) predictor_ += static_cast<std::uint32_t>(value_of(window, entry, size));
+    predictor_ += static_cast<std::uint32_t>(value_of(window, entry, size));
     put(0, static_cast<std::int16_t>(static_cast<std::uint16_t>(predictor_)));
     k_ = 1;
     return true;

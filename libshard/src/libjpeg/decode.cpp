@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "jpeg/cmyk.hpp"
+#include "jpeg/orient.hpp"
 #include "libjpeg/errors.hpp"
 // after jpeglib.h
 #include <jerror.h>
@@ -16,7 +17,7 @@
 namespace shard::libjpeg {
 namespace {
 
-constexpr std::size_t kRowsOfCall = 16;
+constexpr JDIMENSION kRowsOfCall = 32;
 
 }  // namespace
 
@@ -33,13 +34,14 @@ struct Decoder::Impl {
     return static_cast<Impl*>(self)->extra_bytes = code == JWRN_EXTRANEOUS_DATA;
   }
   void start(std::span<const std::byte> file, const PixelsOut& out);
+  void read_rows(std::uint8_t* to, std::size_t stride, JDIMENSION count);
   void read(const PixelsOut& out);
-  void read_cmyk(const PixelsOut& out);
 
   Errors errors;
   jpeg_decompress_struct info{};
   bool extra_bytes = false;
-  std::vector<std::uint8_t> row;  // of CMYK
+  std::vector<std::uint8_t> cmyk;   // a row
+  std::vector<std::uint8_t> strip;  // rows before they are turned
 };
 
 void Decoder::Impl::start(std::span<const std::byte> file, const PixelsOut& out) {
@@ -62,24 +64,35 @@ void Decoder::Impl::start(std::span<const std::byte> file, const PixelsOut& out)
   });
 }
 
-// Runs under the guard, as the next one.
-void Decoder::Impl::read(const PixelsOut& out) {
-  const std::size_t stride = std::size_t{out.width} * out.channels;
-  std::array<JSAMPROW, kRowsOfCall> rows;
-  while (info.output_scanline < info.output_height) {
-    const auto count = static_cast<JDIMENSION>(
-        std::min<std::size_t>(kRowsOfCall, info.output_height - info.output_scanline));
-    for (std::size_t i = 0; i < count; ++i) rows[i] = out.data + (info.output_scanline + i) * stride;
-    jpeg_read_scanlines(&info, rows.data(), count);
+// The next rows, `stride` apart. Runs under the guard.
+void Decoder::Impl::read_rows(std::uint8_t* to, std::size_t stride, JDIMENSION count) {
+  if (info.num_components == 4) {
+    for (JDIMENSION i = 0; i < count; ++i, to += stride) {
+      JSAMPROW one = cmyk.data();
+      jpeg_read_scanlines(&info, &one, 1);
+      jpeg::inverted_cmyk_to_rgb(one, to, info.output_width);
+    }
+    return;
   }
+  std::array<JSAMPROW, kRowsOfCall> rows;
+  for (JDIMENSION i = 0; i < count; ++i) rows[i] = to + i * stride;
+  for (JDIMENSION done = 0; done < count;)
+    done += jpeg_read_scanlines(&info, rows.data() + done, count - done);
 }
 
-void Decoder::Impl::read_cmyk(const PixelsOut& out) {
-  std::uint8_t* to = out.data;
-  JSAMPROW one = row.data();
-  for (; info.output_scanline < info.output_height; to += std::size_t{out.width} * out.channels) {
-    jpeg_read_scanlines(&info, &one, 1);
-    jpeg::inverted_cmyk_to_rgb(one, to, out.width);
+// Rows are turned while they are hot in cache. Runs under the guard.
+void Decoder::Impl::read(const PixelsOut& out) {
+  const std::size_t stride = std::size_t{out.width} * out.channels;
+  while (info.output_scanline < info.output_height) {
+    const JDIMENSION first = info.output_scanline;
+    const JDIMENSION count = std::min(kRowsOfCall, info.output_height - first);
+    if (out.orientation == 1) {
+      read_rows(out.data + first * stride, stride, count);
+      continue;
+    }
+    read_rows(strip.data(), stride, count);
+    jpeg::turn_rows({strip.data(), out.width, count, out.channels, stride}, first, out.height,
+                    out.orientation, out.data);
   }
 }
 
@@ -92,12 +105,10 @@ bool Decoder::decode(std::span<const std::byte> file, const PixelsOut& out) {
   self.extra_bytes = false;
   try {
     self.start(file, out);
-    if (self.info.num_components == 4) self.row.resize(std::size_t{out.width} * 4);
+    if (self.info.num_components == 4) self.cmyk.resize(std::size_t{out.width} * 4);
+    if (out.orientation != 1) self.strip.resize(kRowsOfCall * std::size_t{out.width} * out.channels);
     self.errors.guard([&] {
-      if (self.info.num_components == 4)
-        self.read_cmyk(out);
-      else
-        self.read(out);
+      self.read(out);
       jpeg_finish_decompress(&self.info);
     });
   } catch (...) {

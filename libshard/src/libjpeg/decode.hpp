@@ -10,12 +10,13 @@
 
 namespace shard::libjpeg {
 
-// Where the pixels go: [row, column, channel] without gaps.
+// Where the pixels go: [row, column, channel] of the upright image, without gaps.
 struct PixelsOut {
   std::uint8_t* data = nullptr;
-  std::uint32_t width = 0;
+  std::uint32_t width = 0;  // as the file says
   std::uint32_t height = 0;
-  std::uint32_t channels = 3;  // 3; or 1 of a file of one component
+  std::uint32_t channels = 3;     // 3; or 1 of a file of one component
+  std::uint32_t orientation = 1;  // EXIF, 1 to 8 (jpeg/orient.hpp)
 };
 
 // Not thread-safe: one per thread, for one file after the other.

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-
 #include "libjpeg/errors.hpp"
+#include "libjpeg/output.hpp"
 #include "shard/error.hpp"
 
 namespace shard::libjpeg {
@@ -18,15 +17,11 @@ class Compressor {
   }
   Compressor(const Compressor&) = delete;
   Compressor& operator=(const Compressor&) = delete;
-  ~Compressor() {
-    jpeg_destroy_compress(&info);
-    std::free(bytes);  // allocated by jpeg_mem_dest
-  }
+  ~Compressor() { jpeg_destroy_compress(&info); }
 
   Errors errors;
+  Output file;
   jpeg_compress_struct info{};
-  unsigned char* bytes = nullptr;
-  unsigned long size_bytes = 0;
 };
 
 }  // namespace
@@ -40,9 +35,9 @@ std::vector<std::byte> encode(const PixelsIn& image, int quality, const Sampling
                 fmt::format("{} x {} pixels do not fit into a JPEG: 1 to {} per side", image.width,
                             image.height, JPEG_MAX_DIMENSION));
   Compressor out;
+  if (!out.file.attach(out.info)) throw Error(ErrorCode::resource, "JPEG: no memory for the encoded file");
   out.errors.guard([&] {
     jpeg_compress_struct& info = out.info;
-    jpeg_mem_dest(&info, &out.bytes, &out.size_bytes);
     info.image_width = image.width;
     info.image_height = image.height;
     info.input_components = static_cast<int>(image.channels);
@@ -62,8 +57,7 @@ std::vector<std::byte> encode(const PixelsIn& image, int quality, const Sampling
     }
     jpeg_finish_compress(&info);
   });
-  const auto* first = reinterpret_cast<const std::byte*>(out.bytes);
-  return {first, first + out.size_bytes};
+  return out.file.take();
 }
 
 }  // namespace shard::libjpeg

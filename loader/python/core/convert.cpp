@@ -73,6 +73,11 @@ nb::dict dict_of(const convert::Summary& summary) {
     if (summary.warnings.images[i] > 0) warnings[name.c_str()] = summary.warnings.images[i];
   }
   result["warnings"] = warnings;
+  nb::dict jpeg;
+  constexpr auto kUses = convert::words_of(convert::JpegUse{});
+  for (std::size_t i = 0; i < kUses.size(); ++i)
+    if (summary.jpeg.images[i] > 0) jpeg[std::string(kUses[i]).c_str()] = summary.jpeg.images[i];
+  result["jpeg"] = jpeg;
   nb::list advice;
   if (const std::string few = convert::few_bits_text(summary.warnings); !few.empty())
     advice.append(text(few));

@@ -3,7 +3,6 @@
 import io
 import os
 import re
-import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -82,23 +81,6 @@ def test_parquet(pictures, tmp_path, monkeypatch):
     assert data.labels.tolist() == list(range(COUNT)) and list(data.keys) == table["name"]
 
 
-def test_webdataset(pictures, tmp_path, monkeypatch):
-    pytest.importorskip("webdataset", reason="webdataset is not installed")
-    for part in range(2):
-        with tarfile.open(tmp_path / f"photos-{part:03}.tar", "w") as tar:
-            for i in range(3 * part, 3 * part + 3):
-                for extension, content in (
-                    ("jpg", pictures[i]),
-                    ("cls", str(i).encode()),
-                    ("txt", b"a picture"),
-                ):
-                    member = tarfile.TarInfo(f"{i:04}.{extension}")
-                    member.size = len(content)
-                    tar.addfile(member, io.BytesIO(content))
-    data = run("WebDataset", pictures, tmp_path, monkeypatch)
-    assert data.labels.tolist() == list(range(COUNT))
-
-
 def test_lmdb(pictures, tmp_path, monkeypatch):
     lmdb = pytest.importorskip("lmdb", reason="lmdb is not installed")
     with lmdb.open(str(tmp_path / "photos.lmdb")) as database, database.begin(write=True) as transaction:
@@ -120,15 +102,6 @@ def test_hdf5(tmp_path, monkeypatch):
         file["embeddings"] = np.ones((COUNT, 5), np.float16)
     data = run("HDF5", arrays(), tmp_path, monkeypatch)
     assert data.labels.tolist() == list(range(COUNT)) and "embedding" in data.columns
-
-
-def test_zarr(tmp_path, monkeypatch):
-    zarr = pytest.importorskip("zarr", reason="zarr is not installed")
-    group = zarr.open_group(str(tmp_path / "photos.zarr"), mode="w")
-    for name, values in (("images", arrays()), ("labels", np.arange(COUNT))):
-        group.create_array(name, data=values)
-    data = run("Zarr", arrays(), tmp_path, monkeypatch)
-    assert data.labels.tolist() == list(range(COUNT))
 
 
 def test_tfrecord(pictures, tmp_path, monkeypatch):

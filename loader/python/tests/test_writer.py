@@ -227,6 +227,35 @@ def test_further_images(images, tmp_path):
     assert np.array_equal(train.image("latent", 3), further_images(at)["latent"])
 
 
+def decoded_jpeg(image, quality):
+    """What Pillow makes of a JPEG of these pixels, in 4:2:0."""
+    Image = pytest.importorskip("PIL.Image")
+    file = io.BytesIO()
+    Image.fromarray(image).save(file, "jpeg", quality=quality, subsampling=2)
+    return np.asarray(Image.open(file))
+
+
+def test_jpegs_of_images_and_further_images(tmp_path):
+    generator = np.random.default_rng(1)
+    smooth = np.linspace(0, 200, 40 * 48 * 3).reshape(40, 48, 3)
+    images = [(smooth + generator.integers(0, 40, smooth.shape)).astype(np.uint8) for _ in range(5)]
+    columns = {
+        "left": sl.ImageField("uint8", 40, 48, 3, codec="jpeg:70"),
+        "gray": sl.ImageField("uint8", 40, 48, 1, codec="jpeg"),
+    }
+    how = {"size": "original", "dtype": "uint8", "layout": "nhwc", "codec": "jpeg:90"}
+    with sl.Writer(tmp_path / "out", columns=columns, **how) as writer:
+        for i, image in enumerate(images):
+            writer.add(str(i), image, 0, left=image, gray=image[:, :, :1])
+    data = sl.Dataset(tmp_path / "out")
+    assert data.codec == "jpeg:90"
+    assert not data.verify()
+    for i, image in enumerate(images):
+        assert np.array_equal(data[i], decoded_jpeg(image, 90))
+        assert np.array_equal(data.image("left", i), decoded_jpeg(image, 70))
+        assert np.array_equal(data.image("gray", i)[:, :, 0], decoded_jpeg(image[:, :, 0], 95))
+
+
 def test_further_images_that_do_not_fit_are_named(images, tmp_path):
     with sl.Writer(tmp_path / "out", classes=CLASSES, columns=FURTHER, **OPTIONS) as writer:
         row = next(rows(images))
@@ -249,6 +278,8 @@ def test_further_images_that_do_not_fit_are_named(images, tmp_path):
         (sl.ImageField("uint8", 6, 5, 3, role="mask"), "3 channels"),
         (sl.ImageField("uint16", 6, 5, 1, codec="packed"), "codec packed"),
         (sl.ImageField("uint8", 6, 5, 1, codec="lz4"), "lz4"),
+        (sl.ImageField("uint8", 6, 5, 1, role="mask", codec="jpeg"), "would change its class ids"),
+        (sl.ImageField("uint16", 6, 5, 1, codec="jpeg"), "codec jpeg"),
         (sl.ImageField("uint8", 6, 0, 1), "field field: sample width is 0"),
         (sl.ImageField("uint8", 2, 2, 2, 2, 2), "5 axes"),
     ]:

@@ -14,6 +14,7 @@
 #include <functional>
 #include <string>
 
+#include "shard/convert/jpeg_counts.hpp"
 #include "shard/convert/listing.hpp"
 #include "shard/convert/options.hpp"
 #include "shard/dataset.hpp"
@@ -61,6 +62,8 @@ struct Summary {
   std::uint64_t rejects = 0;
   // Of the stored images; of the whole data set if this run completed it.
   image::WarningCounts warnings;
+  // The same, with codec jpeg.
+  JpegCounts jpeg;
   std::uint64_t shards = 0;
   // Of all shards.
   std::uint64_t size_bytes = 0;

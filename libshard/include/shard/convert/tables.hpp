@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <string>
 
 #include "shard/convert/listing.hpp"
 #include "shard/error.hpp"
@@ -32,5 +33,10 @@ bool append_is_pending(const std::filesystem::path& folder);
 // Calls `on_reject` for each row of a rejects.csv, in order. Returns false, perhaps after some rows, if there
 // is no such file or if it is damaged. Errors: io.
 bool read_rejects(const std::filesystem::path& file, const std::function<void(Reject&&)>& on_reject);
+
+// Calls `on_input` with key and XXH3-64 for each input of an inputs.csv that could be read, in order. Returns
+// false, perhaps after some rows, if there is no such file or if it is damaged. Errors: io.
+bool read_inputs(const std::filesystem::path& file,
+                 const std::function<void(const std::string& key, std::uint64_t digest)>& on_input);
 
 }  // namespace shard::convert

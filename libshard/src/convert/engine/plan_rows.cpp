@@ -18,6 +18,7 @@
 #include "convert/engine/steps.hpp"
 #include "convert/plan/choose.hpp"
 #include "convert/plan/further_reader.hpp"
+#include "convert/plan/sample_maker.hpp"
 #include "convert/publish/shard_claims.hpp"
 #include "convert/sources/input_fetcher.hpp"
 #include "convert/sources/input_file.hpp"
@@ -28,7 +29,6 @@ namespace shard::convert {
 
 namespace {
 
-constexpr std::size_t kKeptBytes = std::size_t{64} << 20U;  // of a sample, from one row to the next
 // Writes to one file wait for each other in the kernel, so several files are written at once. A run that is
 // killed loses what they have. Archives are read from front to back, which disks like best.
 constexpr std::size_t kMostFilling = 8;
@@ -45,7 +45,7 @@ class PlanReader final : public RowReader {
         fetcher_(fetcher),
         reader_(plan.list),
         further_(plan.further),
-        preprocessor_(options.preprocess),
+        maker_(options.preprocess, options.codec),
         decode_(decode_options(options, hooks.cancel)) {
     decode_.memory = &memory;
   }
@@ -76,18 +76,20 @@ class PlanReader final : public RowReader {
       require_rgb_array(file_, options_.max_pixels);
     if (options_.pages && input().page == Input::kNoPage) require_counted(file_);
     decode_.page = input().page_number();
-    sample.warnings = preprocessor_.run_file(decoder_, file_, decode_, sample_);
-    const SampleSpec& made = preprocessor_.made();
-    sample.image = {sample_, made.height, made.width};
+    sample.warnings = maker_.run_file(file_, decode_);
+    sample.image = maker_.values();
+    sample.image_bytes = maker_.sample().size();
+    sample.jpeg = maker_.jpeg_use();
     sample.fields = {};
-    if (!plan_.further.empty()) sample.fields = further_.samples(decoder_, upright_size(), made, decode_);
+    if (!plan_.further.empty())
+      sample.fields = further_.samples(maker_.decoder(), upright_size(), maker_.made(), decode_);
     sample.columns.assign(1, plan_.label_row(index_));
     for (const ColumnTable& column : plan_.columns) sample.columns.push_back(column.rows(index_));
   }
 
   void release() noexcept override {
     fetched_ = {};
-    if (sample_.capacity() > kKeptBytes) sample_ = {};
+    maker_.trim();
   }
 
  private:
@@ -117,10 +119,8 @@ class PlanReader final : public RowReader {
   InputFetcher::Fetched fetched_;
   std::span<const std::byte> file_;
   FurtherReader further_;
-  image::Decoder decoder_;
-  image::Preprocessor preprocessor_;
+  SampleMaker maker_;
   image::DecodeOptions decode_;
-  std::vector<std::byte> sample_;
 };
 
 class PlanRows final : public RowSource {

@@ -19,6 +19,7 @@
 #include "convert/publish/input_table.hpp"
 #include "convert/publish/journal.hpp"
 #include "shard/convert/convert.hpp"
+#include "shard/convert/jpeg_counts.hpp"
 #include "shard/image/memory_budget.hpp"
 #include "shard/shard_writer.hpp"
 
@@ -36,6 +37,10 @@ struct ShardToFill {
 // What is stored of a row.
 struct RowSample {
   SampleValues image;
+  // Of the image, before the codec.
+  std::uint64_t image_bytes = 0;
+  // With codec jpeg.
+  std::optional<JpegUse> jpeg;
   std::vector<std::span<const std::byte>> columns;
   std::span<const SampleValues> fields;
   image::WarningSet warnings;

@@ -155,6 +155,7 @@ void Scheduler::publish(ShardJob& job) {
     std::sort(job.rejects.begin(), job.rejects.end(),
               [](const auto& a, const auto& b) { return a.first < b.first; });
     receipt.warnings = job.warnings;
+    receipt.jpeg = job.jpeg;
     for (auto& [row, reject] : job.rejects) receipt.rejects.push_back(std::move(reject));
     for (const InputRow& input : job.inputs) receipt.inputs += serialize_row(input);
     publish_file(receipt_path(options_.out, job.number), serialize_receipt(receipt, record_, job.number));

@@ -41,6 +41,7 @@ struct ShardJob {
   std::mutex mutex;
   std::vector<std::pair<std::uint64_t, Reject>> rejects;  // by row, guarded by mutex
   image::WarningCounts warnings;                          // guarded by mutex
+  JpegCounts jpeg;                                        // guarded by mutex
   // Guarded by the scheduler's mutex.
   std::uint64_t taken = 0;
   std::uint64_t done = 0;

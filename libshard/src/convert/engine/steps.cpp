@@ -47,6 +47,7 @@ PlanRecord record_of(const Plan& plan, const DatasetSpec& spec) {
 Summary finished(const DatasetInfo& info, const Summary& run) {
   Summary whole = summary_of(info);
   whole.warnings = run.warnings;
+  whole.jpeg = run.jpeg;
   whole.converted = run.converted;
   whole.converted_shards = run.converted_shards;
   whole.bytes_read = run.bytes_read;
@@ -84,6 +85,7 @@ bool publish_dataset(const fs::path& out, const PlanRecord& record, Ending endin
   DatasetInfo& info = ending.info;
   std::vector<Reject>& rejects = ending.rejects;
   image::WarningCounts warnings;
+  JpegCounts jpeg;
   TableFile inputs(out, kInputsFile, kInputsHeader);
   Xxh3Stream digest;
   for (std::uint64_t shard = 0; shard < ending.shards; ++shard) {
@@ -91,6 +93,7 @@ bool publish_dataset(const fs::path& out, const PlanRecord& record, Ending endin
     if (!receipt) return false;
     if (receipt->shard.samples != 0) info.shards.push_back(receipt->shard);
     warnings.add(receipt->warnings);
+    jpeg.add(receipt->jpeg);
     rejects.insert(rejects.end(), receipt->rejects.begin(), receipt->rejects.end());
     inputs.append(receipt->inputs);
     digest.update(receipt->inputs);
@@ -116,6 +119,7 @@ bool publish_dataset(const fs::path& out, const PlanRecord& record, Ending endin
   info.tables = {inputs.summary(), csv.summary()};
   publish_dataset_file(out, serialize_dataset(info));
   summary.warnings = warnings;
+  summary.jpeg = jpeg;
   summary = finished(info, summary);
   return true;
 }

@@ -58,6 +58,7 @@ class Worker {
     summary.stages.store += stages_.store;
     summary.converted += converted_;
     summary.warnings.add(warnings_);
+    summary.jpeg.add(jpeg_);
     summary.bytes_read += bytes_read_;
   }
 
@@ -78,11 +79,13 @@ class Worker {
     const double preprocess_seconds = watch.restart();
     item.job->writer.put(item.row, item.input->key, sample_.columns, sample_.image, sample_.fields);
     ++item.job->stored;
-    if (!sample_.warnings.empty()) {
+    if (!sample_.warnings.empty() || sample_.jpeg) {
       warnings_.add(sample_.warnings);
       std::lock_guard lock(item.job->mutex);
       item.job->warnings.add(sample_.warnings);
+      if (sample_.jpeg) item.job->jpeg.add(*sample_.jpeg);
     }
+    if (sample_.jpeg) jpeg_.add(*sample_.jpeg);
     ++converted_;
     stages_.read += read_seconds;
     stages_.preprocess += preprocess_seconds;
@@ -93,7 +96,7 @@ class Worker {
   void count() {
     if (counters_ == nullptr) return;
     counters_->stored += 1;
-    counters_->bytes_stored += sample_.image.bytes.size();
+    counters_->bytes_stored += sample_.image_bytes;
     for (const SampleValues& field : sample_.fields) counters_->bytes_stored += field.bytes.size();
     counters_->bytes_read += bytes_read_ - counted_bytes_;
     counted_bytes_ = bytes_read_;
@@ -121,6 +124,7 @@ class Worker {
   std::uint64_t bytes_read_ = 0;
   std::uint64_t counted_bytes_ = 0;
   image::WarningCounts warnings_;
+  JpegCounts jpeg_;
 };
 
 }  // namespace

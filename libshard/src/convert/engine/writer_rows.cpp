@@ -7,6 +7,7 @@
 #include "base/digest/checksum.hpp"
 #include "convert/engine/writer_impl.hpp"
 #include "convert/plan/choose.hpp"
+#include "convert/plan/sample_maker.hpp"
 #include "convert/sources/input_file.hpp"
 #include "format/shard/shard_profile.hpp"
 #include "shard/convert/decoding.hpp"
@@ -66,7 +67,7 @@ class Writer::Impl::Reader final : public RowReader {
       : of_(of),
         options_(of.options),
         reader_(std::filesystem::path()),
-        preprocessor_(options_.preprocess),
+        maker_(options_.preprocess, options_.codec),
         decode_(decode_options(options_, &of.stopping)) {
     decode_.memory = &budget;
   }
@@ -86,16 +87,20 @@ class Writer::Impl::Reader final : public RowReader {
 
   void decode(RowSample& sample) override {
     sample.warnings = {};
+    sample.jpeg = {};
     if (options_.tensor) {
       sample.image = {file_};
+      sample.image_bytes = file_.size();
     } else {
       if (row_.is_array && !options_.preprocess.wide()) require_rgb_array(file_, options_.max_pixels);
       if (look_ && !options_.preprocess.free_size) look();
       if (row_.pixels && row_.file.empty())
         resize(*row_.pixels);
       else
-        sample.warnings = preprocessor_.run_file(decoder_, file_, decode_, sample_);
-      sample.image = {sample_, preprocessor_.made().height, preprocessor_.made().width};
+        sample.warnings = maker_.run_file(file_, decode_);
+      sample.image = maker_.values();
+      sample.image_bytes = maker_.sample().size();
+      sample.jpeg = maker_.jpeg_use();
     }
     sample.columns.assign(row_.columns.begin(), row_.columns.end());
     fields_.clear();
@@ -145,10 +150,9 @@ class Writer::Impl::Reader final : public RowReader {
       bytes = rgb_.data();
     }
     if (wide)
-      return preprocessor_.run(image::WideView{reinterpret_cast<const std::byte*>(bytes), DType::u8, wanted,
-                                               pixels.width, pixels.height},
-                               sample_);
-    preprocessor_.run({bytes, pixels.width, pixels.height, std::size_t{pixels.width} * 3}, sample_);
+      return maker_.run(image::WideView{reinterpret_cast<const std::byte*>(bytes), DType::u8, wanted,
+                                        pixels.width, pixels.height});
+    maker_.run(image::RgbView{bytes, pixels.width, pixels.height, std::size_t{pixels.width} * 3});
   }
 
   Impl& of_;
@@ -157,10 +161,8 @@ class Writer::Impl::Reader final : public RowReader {
   bool look_ = false;
   InputReader reader_;
   std::span<const std::byte> file_;
-  image::Decoder decoder_;
-  image::Preprocessor preprocessor_;
+  SampleMaker maker_;
   image::DecodeOptions decode_;
-  std::vector<std::byte> sample_;
   std::vector<std::uint8_t> rgb_;
   std::vector<SampleValues> fields_;
 };

@@ -9,6 +9,7 @@
 #include "convert/plan/choose.hpp"
 #include "convert/plan/further_reader.hpp"
 #include "convert/plan/plan.hpp"
+#include "convert/plan/sample_maker.hpp"
 #include "convert/plan/small_images.hpp"
 #include "convert/sources/input_file.hpp"
 #include "shard/codec.hpp"
@@ -89,11 +90,9 @@ Estimate estimate(const Options& given, const Hooks& hooks) {
 
   InputReader reader(plan.list);
   FurtherReader further(plan.further);
-  image::Decoder decoder;
-  image::Preprocessor preprocessor(options.preprocess);
+  SampleMaker maker(options.preprocess, options.codec);
   image::DecodeOptions decode = decode_options(options, hooks.cancel);
   const SampleSpec spec = options.preprocess.sample_spec();
-  std::vector<std::byte> sample;
   const Codec codec(options.codec, spec, options.preprocess.normalization);
   std::optional<Codec> packer;
   if (!options.preprocess.wide())
@@ -117,13 +116,15 @@ Estimate estimate(const Options& given, const Hooks& hooks) {
       bytes += file.size() + further.bytes_read();
       decode.page = input.page_number();
       if (options.pages && input.page == Input::kNoPage) require_counted(file);
-      result.sampled_warnings.add(preprocessor.run_file(decoder, file, decode, sample));
-      const SampleSpec& made = preprocessor.made();
-      compressed += codec.encode(sample, made).size();
-      samples_bytes += sample.size();
+      result.sampled_warnings.add(maker.run_file(file, decode));
+      const SampleSpec& made = maker.made();
+      const SampleValues values_of_image = maker.values();
+      compressed +=
+          values_of_image.frame ? values_of_image.bytes.size() : codec.encode(maker.sample(), made).size();
+      samples_bytes += maker.sample().size();
       values += made.elements();
-      compressed += encoded_further(plan, further, decoder, decode, file, input, made, samples_bytes);
-      if (packer) packed += packer->encode(sample, made).size();
+      compressed += encoded_further(plan, further, maker.decoder(), decode, file, input, made, samples_bytes);
+      if (packer) packed += packer->encode(maker.sample(), made).size();
     } catch (const Error& error) {
       if (error.code() == ErrorCode::cancelled) throw;
       ++result.sampled_rejects;

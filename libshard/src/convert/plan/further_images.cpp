@@ -117,10 +117,16 @@ DType mask_dtype(const FurtherImages& from, DType of_file) {
   return std::max(from.classes - 1, from.ignore.value_or(0)) < 256 ? DType::u8 : DType::u16;
 }
 
-CodecSpec codec_of(const FurtherImages& from, const SampleSpec& spec, const CodecSpec& of_images) {
+// Without one of its own: the images' if it can hold the field without loss. Codec packed holds floats that
+// were bytes.
+CodecSpec codec_of(const FurtherImages& from, const SampleSpec& spec, DType of_file,
+                   const CodecSpec& of_images) {
   if (from.codec) return *from.codec;
-  const CodecSpec wanted = from.role == FieldRole::mask ? CodecSpec{CodecSpec::Kind::packed} : of_images;
-  return wanted.can_hold(spec) ? wanted : CodecSpec{CodecSpec::Kind::zstd};
+  const bool packed = from.role == FieldRole::mask || of_images.kind == CodecSpec::Kind::jpeg;
+  const CodecSpec wanted = packed ? CodecSpec{CodecSpec::Kind::packed} : of_images;
+  const bool holds =
+      wanted.can_hold(spec) && (wanted.kind != CodecSpec::Kind::packed || of_file == DType::u8);
+  return holds ? wanted : CodecSpec{CodecSpec::Kind::zstd};
 }
 
 // `codec`: of the images.
@@ -144,7 +150,8 @@ void choose_spec(const image::PreprocessOptions& preprocess, const CodecSpec& co
   if (mask && from.any_size && field.preprocess.free_size)
     refuse_field(from, "masks of another size than their images cannot be stored with samples of any size");
   const SampleSpec spec = field.preprocess.sample_spec();
-  field.spec = {from.name, from.role, spec, field.preprocess.normalization, codec_of(from, spec, codec)};
+  field.spec = {from.name, from.role, spec, field.preprocess.normalization,
+                codec_of(from, spec, first.dtype, codec)};
 }
 
 void take_inputs_with_files(const std::vector<std::uint32_t>& found, InputList& list) {

@@ -21,6 +21,7 @@
 #include "convert/plan/advice.hpp"
 #include "convert/plan/choose.hpp"
 #include "convert/sources/source_kind.hpp"
+#include "format/codec/codec_check.hpp"
 #include "format/shard/shard_profile.hpp"
 #include "shard/convert/recorded.hpp"
 #include "shard/error.hpp"
@@ -251,6 +252,7 @@ void choose_samples(const Options& options, FurtherFolders& further, Plan& plan)
   if (!plan.further.empty()) plan.provenance["further_images"] = record_of_further(plan.further);
   plan.further_counts = further.counts();
   const DatasetSpec spec = spec_of(chosen, plan);
+  check_codec(spec.codec, spec.spec);
   check_fields(spec);
   check_header_bytes(ShardWriterOptions(spec));
   plan.per_shard = fitting_per_shard(options, plan, spec);

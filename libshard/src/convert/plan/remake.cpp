@@ -6,6 +6,7 @@
 
 #include "base/text/quote.hpp"
 #include "convert/plan/further_reader.hpp"
+#include "convert/plan/sample_maker.hpp"
 #include "convert/sources/input_file.hpp"
 #include "convert/sources/source_kind.hpp"
 #include "shard/convert/decoding.hpp"
@@ -48,6 +49,7 @@ struct Remake::Impl {
       : list(list_originals(options)),
         fields(remade_fields(info, keys, options)),
         preprocess(preprocess_options_from(info)),
+        codec(info.codec),
         decode(decode_options_from(info)),
         pages(info.provenance.contains("pages")) {
     for (const FurtherField& field : fields) names.push_back(field.spec.name);
@@ -78,6 +80,7 @@ struct Remake::Impl {
   std::vector<FurtherField> fields;
   std::vector<std::string> names;
   image::PreprocessOptions preprocess;
+  CodecSpec codec;
   image::MemoryBudget memory{image::MemoryBudget::default_bytes()};
   image::DecodeOptions decode;
   bool pages;  // keys name pages
@@ -91,13 +94,12 @@ const std::vector<std::string>& Remake::fields() const noexcept { return impl_->
 
 struct Remake::Worker::Impl {
   explicit Impl(const Remake::Impl& of)
-      : shared(of), reader(of.list), further(of.fields), preprocessor(of.preprocess), decode(of.decode) {}
+      : shared(of), reader(of.list), further(of.fields), maker(of.preprocess, of.codec), decode(of.decode) {}
 
   const Remake::Impl& shared;
   InputReader reader;
   FurtherReader further;
-  image::Decoder decoder{};
-  image::Preprocessor preprocessor;
+  SampleMaker maker;
   image::DecodeOptions decode;
   std::span<const SampleValues> fields{};
 };
@@ -118,18 +120,20 @@ std::optional<std::string> Remake::Worker::make(std::uint64_t index, const std::
     return error.what();
   }
   try {
-    own.preprocessor.run_file(own.decoder, file, own.decode, sample);
+    own.maker.run_file(file, own.decode);
+    const std::span<const std::byte> stored = own.maker.stored();
+    sample.assign(stored.begin(), stored.end());
     if (own.shared.fields.empty()) return std::nullopt;
     own.further.read(index, 0);
     const image::WideInfo info = image::read_wide_info(file, own.decode.max_pixels, own.decode.page);
-    own.fields = own.further.samples(own.decoder, {info.width, info.height}, made(), own.decode);
+    own.fields = own.further.samples(own.maker.decoder(), {info.width, info.height}, made(), own.decode);
   } catch (const Error& error) {
     return reject_reason(error);
   }
   return std::nullopt;
 }
 
-const SampleSpec& Remake::Worker::made() const noexcept { return impl_->preprocessor.made(); }
+const SampleSpec& Remake::Worker::made() const noexcept { return impl_->maker.made(); }
 std::span<const SampleValues> Remake::Worker::fields() const noexcept { return impl_->fields; }
 
 }  // namespace shard::convert

@@ -142,9 +142,13 @@ static const TextOption kOptions[] = {
      false, set_mean},
     {"std", "--std", "Values", "R,G,B,...", "", "The standard deviation, likewise", false, set_std},
     {"codec", "--codec", "Output", "CODEC", "none", R"(
-      How samples are stored, without loss: none, packed (about half the bytes on photographs), or zstd:LEVEL with
-      a level of 1 to 19 (zstd alone: 3))",
+      How samples are stored. Without loss: none, packed (about half the bytes on photographs), or zstd:LEVEL with
+      a level of 1 to 19 (zstd alone: 3). jpeg: with --size original JPEG files are stored as they are, byte for byte; all other
+      images, and all of another size, are encoded with --quality. With jpeg, --preset is train if it is not given)",
      false, set_codec},
+    {"quality", "--quality", "Output", "N", "95", R"(
+      The quality of the images that --codec jpeg encodes, 1 to 100. JPEG files that are stored as they are keep theirs)",
+     false, set_quality},
     {"shard_size_bytes", "--shard-size", "Output", "BYTES", "1GiB",
      "Bytes of samples per shard, before the codec; not with --samples-per-shard", false, set_shard_size},
     {"samples_per_shard", "--samples-per-shard", "Output", "N", "",
@@ -176,6 +180,12 @@ const TextOption& option_of(std::string_view name) {
   return *found;
 }
 
+bool gives_jpeg(const TextOptions& text) {
+  if (!text.has("codec")) return false;
+  const std::string& codec = text.values("codec").front();
+  return codec == "jpeg" || codec.starts_with("jpeg:");
+}
+
 bool gives_free_size(const TextOptions& text) {
   return text.has("longest") || text.has("shortest") || text.has("area") ||
          (text.has("size") && text.values("size").front() == "original");
@@ -197,6 +207,13 @@ void check_together(const TextOptions& text) {
     for (std::size_t k = i + 1; k < std::size(kSizes); ++k)
       exclude(kSizes[i], kSizes[k], "each says how large the samples are");
   }
+  if (text.has("quality") && !gives_jpeg(text))
+    throw Error(ErrorCode::invalid_argument,
+                "`quality` is that of images which codec jpeg encodes: give `codec` jpeg too");
+  if (text.has("quality") && text.values("codec").front().find(':') != std::string::npos)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("`quality` and the number in `codec` {} exclude each other: each is the quality",
+                            text.values("codec").front()));
   if (text.has("multiple") && !gives_free_size(text))
     throw Error(
         ErrorCode::invalid_argument,
@@ -227,7 +244,7 @@ const std::vector<std::string>& TextOptions::values(std::string_view name) const
 
 void apply(const TextOptions& text, Options& options) {
   check_together(text);
-  const std::string by_default = gives_free_size(text) ? "train" : "eval";
+  const std::string by_default = gives_free_size(text) || gives_jpeg(text) ? "train" : "eval";
   setters::set_preset(options, "preset", text.has("preset") ? text.values("preset").front() : by_default);
   for (const TextOption& option : setters::kOptions)
     if (option.name != "preset")

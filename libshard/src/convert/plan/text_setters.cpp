@@ -258,6 +258,9 @@ void set_std(Options& options, std::string_view name, const std::string& value) 
 void set_codec(Options& options, std::string_view name, const std::string& value) {
   options.codec = named(name, [&] { return codec_spec_from_string(value); });
 }
+void set_quality(Options& options, std::string_view name, const std::string& value) {
+  options.codec.level = static_cast<int>(parse_whole(name, value, 1, 100));
+}
 void set_shard_size(Options& options, std::string_view name, const std::string& value) {
   options.shard_size_bytes = named(name, [&] { return parse_size(value); });
 }

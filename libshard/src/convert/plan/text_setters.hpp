@@ -67,6 +67,7 @@ void set_normalize(Options& options, std::string_view name, const std::string& v
 void set_mean(Options& options, std::string_view name, const std::string& value);
 void set_std(Options& options, std::string_view name, const std::string& value);
 void set_codec(Options& options, std::string_view name, const std::string& value);
+void set_quality(Options& options, std::string_view name, const std::string& value);
 void set_shard_size(Options& options, std::string_view name, const std::string& value);
 
 }  // namespace shard::convert::setters

@@ -100,6 +100,18 @@ bool read_rejects(const fs::path& file, const std::function<void(Reject&&)>& on_
   });
 }
 
+bool read_inputs(const fs::path& file,
+                 const std::function<void(const std::string& key, std::uint64_t digest)>& on_input) {
+  bool header = true;
+  return read_csv(file, [&](std::vector<std::string>& fields) {
+    if (std::exchange(header, false)) return !fields.empty() && fields[0] == "path";
+    InputRow row;
+    if (!parse_row(fields, row)) return false;
+    if (row.digest) on_input(row.key, *row.digest);
+    return true;
+  });
+}
+
 bool read_input_rows(const fs::path& out, const PlanRecord* there,
                      const std::function<void(InputRow&&)>& on_row) {
   std::uint64_t index = 0;

@@ -67,6 +67,7 @@ std::uint64_t max_receipt_bytes(const PlanRecord& plan) {
   return std::min(kMost, (1 + std::min(inputs, kMost / kBytesPerInput)) * kBytesPerInput);
 }
 
+constexpr auto kJpegUses = words_of(JpegUse{});
 constexpr std::array<std::string_view, 3> kStages{"converting", "staged", "replacing"};
 
 // The end of a receipt, its last member: a digest over the text before it, the conversion and the shard.
@@ -195,6 +196,8 @@ std::string serialize_receipt(const Receipt& receipt, const PlanRecord& plan, st
   for (std::size_t i = 0; i < image::kWarnings; ++i)
     if (receipt.warnings.images[i] > 0)
       json["warnings"][std::string(to_string(static_cast<image::Warning>(i)))] = receipt.warnings.images[i];
+  for (std::size_t i = 0; i < kJpegUses.size(); ++i)
+    if (receipt.jpeg.images[i] > 0) json["jpeg"][std::string(kJpegUses[i])] = receipt.jpeg.images[i];
   std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace);
   text.resize(text.rfind('\n'));  // without the closing brace, which is part of the seal
   text += seal(text, plan, shard);
@@ -223,6 +226,9 @@ Receipt parse_receipt(const std::string& json, const PlanRecord& plan, std::uint
     for (std::size_t i = 0; i < image::kWarnings; ++i)
       receipt.warnings.images[i] =
           warnings.value(std::string(to_string(static_cast<image::Warning>(i))), std::uint64_t{0});
+    const Json jpeg = j.value("jpeg", Json::object());
+    for (std::size_t i = 0; i < kJpegUses.size(); ++i)
+      receipt.jpeg.images[i] = jpeg.value(std::string(kJpegUses[i]), std::uint64_t{0});
     for (const Json& reject : j.at("rejects"))
       receipt.rejects.push_back(
           {reject.at("key").get<std::string>(), reject.at("reason").get<std::string>()});

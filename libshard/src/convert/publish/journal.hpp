@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "convert/sources/scan.hpp"
+#include "shard/convert/jpeg_counts.hpp"
 #include "shard/dataset.hpp"
 #include "shard/image/warnings.hpp"
 
@@ -58,6 +59,7 @@ struct Receipt {
   ShardSummary shard;  // samples 0: every input of the shard was rejected, and there is no file
   std::vector<Reject> rejects;
   image::WarningCounts warnings;  // of the images stored
+  JpegCounts jpeg;                // likewise, with codec jpeg
   std::string inputs;             // rows of inputs.csv for the inputs of this shard
 };
 // The text is sealed with a digest over the plan and the shard, so it is valid for this shard of this

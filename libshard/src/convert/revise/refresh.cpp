@@ -52,8 +52,12 @@ Digests digest_inputs(const Plan& plan, const Options& options, const Hooks& hoo
 // What the folder records of its shards: their files and rejects.
 struct Known {
   std::map<std::uint64_t, ShardSummary> shards;
-  std::unordered_map<std::string, std::string> reasons;    // of rejects, by key
-  std::map<std::uint64_t, image::WarningCounts> warnings;  // recorded in receipts, not in a complete data set
+  std::unordered_map<std::string, std::string> reasons;  // of rejects, by key
+  struct Counts {                                        // recorded in receipts, not in a complete data set
+    image::WarningCounts warnings;
+    JpegCounts jpeg;
+  };
+  std::map<std::uint64_t, Counts> counts;
 };
 
 Known known_shards(const fs::path& out, const PlanRecord* there) {
@@ -63,7 +67,7 @@ Known known_shards(const fs::path& out, const PlanRecord* there) {
       const auto receipt = finished_shard(out, *there, shard);
       if (!receipt) continue;
       if (receipt->shard.samples != 0) known.shards[shard] = receipt->shard;
-      known.warnings[shard] = receipt->warnings;
+      known.counts[shard] = {receipt->warnings, receipt->jpeg};
       for (const Reject& reject : receipt->rejects) known.reasons[reject.key] = reject.reason;
     }
     return known;
@@ -97,8 +101,10 @@ std::optional<Receipt> receipt_of(const Plan& plan, const fs::path& out, const P
                                   std::uint64_t shard, const Known& known, const Digests& digests) {
   Receipt receipt;
   receipt.shard.file = shard_name(shard);
-  if (const auto found = known.warnings.find(shard); found != known.warnings.end())
-    receipt.warnings = found->second;
+  if (const auto found = known.counts.find(shard); found != known.counts.end()) {
+    receipt.warnings = found->second.warnings;
+    receipt.jpeg = found->second.jpeg;
+  }
   std::optional<ShardReader> reader;
   if (const auto found = known.shards.find(shard); found != known.shards.end()) {
     receipt.shard = found->second;

@@ -6,9 +6,7 @@
 #include <string>
 
 #include "format/codec/codecs.hpp"
-#include "format/codec/scratch_bytes.hpp"
 #include "jpeg/frame.hpp"
-#include "jpeg/orient.hpp"
 #include "libjpeg/decode.hpp"
 #include "libjpeg/encode.hpp"
 #include "shard/error.hpp"
@@ -76,18 +74,11 @@ class JpegCoder final : public Coder {
                   "codec jpeg: what the head of the shard says of the file is missing");
     check_file(of);
     const jpeg::FrameParts parts = checked_parts(of, frame);
-    auto* const out = reinterpret_cast<std::uint8_t*>(sample.data());
-    const std::uint32_t channels = of.sample.channels;
-    bool extra_bytes = false;
-    if (of.file.orientation == 1) {
-      extra_bytes = decode_to(out, of, parts.file);
-    } else {
-      ScratchBytes stored(sample.size());
-      extra_bytes = decode_to(stored.values().data(), of, parts.file);
-      jpeg::turn_upright({stored.values().data(), of.file.width(), of.file.height(), channels,
-                          std::size_t{of.file.width()} * channels},
-                         of.file.orientation, out);
-    }
+    thread_local libjpeg::Decoder decoder;
+    const bool extra_bytes = in_frame([&] {
+      return decoder.decode(parts.file, {reinterpret_cast<std::uint8_t*>(sample.data()), of.file.width(),
+                                         of.file.height(), of.sample.channels, of.file.orientation});
+    });
     if (extra_bytes) check_whole(of, frame);
   }
 
@@ -121,13 +112,6 @@ class JpegCoder final : public Coder {
   }
 
  private:
-  static bool decode_to(std::uint8_t* out, const FrameSpec& of, std::span<const std::byte> file) {
-    thread_local libjpeg::Decoder decoder;
-    return in_frame([&] {
-      return decoder.decode(file, {out, of.file.width(), of.file.height(), of.sample.channels});
-    });
-  }
-
   int quality_;
 };
 

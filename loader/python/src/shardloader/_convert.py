@@ -41,6 +41,8 @@ class Conversion(NamedTuple):
     #: what lost most of its values although it is stored, with counts and what to do; also a
     #: ConversionWarning
     advice: tuple[str, ...] = ()
+    #: codec "jpeg": images stored as the files that they are ("kept"), "transcoded" without loss, "encoded"
+    jpeg: dict[str, int] = {}
 
 
 def absolute(path: Path) -> str:
@@ -118,7 +120,9 @@ def convert(
     pages: each page of a TIFF file is a sample, with the key FILE#PAGE.
 
     What is stored:
-    codec: "none", "zstd", "zstd:LEVEL" or "packed".
+    codec: "none", "zstd", "zstd:LEVEL" or "packed", all without loss; or "jpeg": with size="original" JPEG
+        files are stored as they are, and all other images are encoded (preset is then "train" if it is not
+        given). quality: of the images that codec "jpeg" encodes, 1 to 100. None: 95.
     shard_size_bytes or samples_per_shard: the size of a shard.
 
     Which images, and their labels:

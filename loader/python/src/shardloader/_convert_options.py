@@ -113,6 +113,7 @@ class SampleOptions(TypedDict, total=False):
     mean: Annotated[Sequence[float] | None, _numbers]
     std: Annotated[Sequence[float] | None, _numbers]
     codec: Annotated[str | None, _word]
+    quality: Annotated[int | None, _whole_word]
     shard_size_bytes: Annotated[int | None, _whole]
     samples_per_shard: Annotated[int | None, _whole]
     classes: Annotated[Path | Sequence[str] | None, class_names]

@@ -322,7 +322,7 @@ class Dataset:
 
     @property
     def codec(self) -> str:
-        """ "none", "packed", "zstd:LEVEL", or "mixed" for data sets with different ones."""
+        """ "none", "packed", "zstd:LEVEL", "jpeg:QUALITY", or "mixed" for data sets with different ones."""
         return self._info["codec"]
 
     @property

@@ -88,7 +88,9 @@ class ImageField:
     layout: "nhwc" [row, column, channel], "nchw" [channel, row, column], or "tensor": axes without a meaning,
         of any dtype. Default: "nhwc" for three axes, else "tensor".
     role: "image", whose values may be interpolated, or "mask": class ids, uint8 or uint16 of one channel.
-    codec: "none", "zstd", "zstd:LEVEL" or "packed" (uint8 of up to four channels, not tensors).
+    codec: "none", "zstd", "zstd:LEVEL", "packed" (uint8 of up to four channels, not tensors), or "jpeg" or
+        "jpeg:QUALITY" (1 to 100, default 95; uint8 "nhwc" of one or three channels, no mask), which is lossy:
+        what is stored and read is the decoded JPEG.
     mean, std: of three channels, or of each one; recorded only, to be applied after loading.
     """
 

@@ -77,6 +77,9 @@ struct ExactBlock {
   std::uint32_t grid_width;
   // Columns of the view.
   std::uint32_t width;
+  // The view has pixels in all columns, and in all rows, of this part.
+  bool all_columns;
+  bool all_rows;
 };
 
 // The columns of stored rows [first, first + stored). kTaps: the most that a column sees; 0: any number.
@@ -180,6 +183,18 @@ __device__ std::uint64_t place_in_patches(const ExactBlock& block, std::uint32_t
   return ((patch * side + y % side) * side + x % side) * channels;
 }
 
+// Where the view has no pixels.
+template <std::uint32_t kChannels>
+__device__ void fill_bytes(const ExactBlock& block, const ExactShape& shape, std::uint32_t x, bool inside,
+                           std::uint8_t (&bytes)[kChannels][kQuad]) {
+#pragma unroll
+  for (std::uint32_t p = 0; p < kQuad; ++p) {
+    if (inside && x + p < block.columns && block.shared->column_count[x + p] != 0) continue;
+#pragma unroll
+    for (std::uint32_t channel = 0; channel < kChannels; ++channel) bytes[channel][p] = shape.fill[channel];
+  }
+}
+
 // Four columns from `x` on of output row `row` of the band. `inside`: the view has pixels in this row.
 template <std::uint32_t kChannels>
 __device__ void deliver_sums(const Launch& launch, const ExactBlock& block, const ExactShape& shape,
@@ -187,12 +202,11 @@ __device__ void deliver_sums(const Launch& launch, const ExactBlock& block, cons
                              const std::int32_t (&sums)[kChannels][kQuad]) {
   std::uint8_t bytes[kChannels][kQuad];
 #pragma unroll
-  for (std::uint32_t p = 0; p < kQuad; ++p) {
-    const bool there = inside && x + p < block.columns && block.shared->column_count[x + p] != 0;
+  for (std::uint32_t p = 0; p < kQuad; ++p)
 #pragma unroll
     for (std::uint32_t channel = 0; channel < kChannels; ++channel)
-      bytes[channel][p] = there ? exact::byte_of(sums[channel][p]) : shape.fill[channel];
-  }
+      bytes[channel][p] = exact::byte_of(sums[channel][p]);
+  if (!inside || !block.all_columns) fill_bytes(block, shape, x, inside, bytes);
   if (shape.patch != 0) {
 #pragma unroll
     for (std::uint32_t p = 0; p < kQuad; ++p) {
@@ -254,7 +268,9 @@ __device__ void exact_part(const Launch& launch, const ExactShape& shape, const 
     }
     shared.row_count[row] = count;
   }
-  __syncthreads();
+  block.all_columns =
+      __syncthreads_and(threadIdx.x >= block.columns || shared.column_count[threadIdx.x] != 0) != 0;
+  block.all_rows = __syncthreads_and(threadIdx.x >= rows || shared.row_count[threadIdx.x] != 0) != 0;
 
   const std::uint32_t most = exact::most_taps(shape.filter, record.width, geometry.resized_width);
   const auto columns_of = [&](std::uint32_t first, std::uint32_t stored) {
@@ -267,12 +283,15 @@ __device__ void exact_part(const Launch& launch, const ExactShape& shape, const 
     const std::uint32_t first = shared.row_first[begin];
     const std::uint32_t count = shared.row_count[begin];
     std::uint32_t end = begin + 1;
-    if (count == 0) {  // rows without pixels
+    const auto fits = [&](std::uint32_t row) {
+      return shared.row_first[row] + shared.row_count[row] - first <= shape.stored_rows;
+    };
+    if (block.all_rows && fits(rows - 1)) {
+      end = rows;
+    } else if (count == 0) {  // rows without pixels
       while (end < rows && shared.row_count[end] == 0) ++end;
     } else {
-      while (end < rows && shared.row_count[end] != 0 &&
-             shared.row_first[end] + shared.row_count[end] - first <= shape.stored_rows)
-        ++end;
+      while (end < rows && shared.row_count[end] != 0 && fits(end)) ++end;
     }
     if (count <= shape.stored_rows) {
       if (count != 0) {

@@ -98,12 +98,16 @@ class WriterTest : public ::testing::Test {
 };
 
 TEST_F(WriterTest, MakesTheBytesThatAConversionOfTheSameFilesMakes) {
-  for (const char* codec : {"none", "zstd:1", "packed"}) {
+  for (const char* codec : {"none", "zstd:1", "packed", "jpeg:80"}) {
     WriterOptions with = options();
     with.codec = codec_spec_from_string(codec);
     with.out = dir_.path() / codec;
     Options files = with_options<Options>(dir_.path() / (std::string(codec) + " files"));
     files.codec = with.codec;
+    for (Options* const each : {static_cast<Options*>(&with), &files}) {
+      each->preprocess.dtype = DType::u8;
+      each->preprocess.layout = Layout::nhwc;
+    }
     run(files);
     Writer writer(with);
     for (std::size_t i = 0; i < keys_.size(); ++i) EXPECT_TRUE(writer.add(row(i)));
@@ -119,6 +123,45 @@ TEST_F(WriterTest, MakesTheBytesThatAConversionOfTheSameFilesMakes) {
       EXPECT_EQ(file_bytes(with.out / name), file_bytes(files.out / name)) << codec << " " << name;
     }
   }
+}
+
+// What is stored of pixels is what libjpeg-turbo decodes of their JPEG; the digest is of that.
+TEST_F(WriterTest, EncodesImagesAndFurtherImagesAsJpegs) {
+  WriterOptions with = options();
+  with.preprocess.dtype = DType::u8;
+  with.preprocess.layout = Layout::nhwc;
+  with.codec = codec_spec_from_string("jpeg:90");
+  with.image_fields = {
+      {"left", FieldRole::image, {DType::u8, Layout::nhwc, 1, 0, 0}, {}, {CodecSpec::Kind::jpeg}}};
+  {
+    Writer writer(with);
+    for (std::size_t i = 0; i < 5; ++i) {
+      WriterRow one = row(i);
+      one.images = {std::vector<std::byte>(20 * (7 + i), std::byte{77})};
+      one.image_sizes = {{static_cast<std::uint32_t>(7 + i), 20}};
+      writer.add(std::move(one));
+    }
+    writer.close();
+  }
+  const Dataset made = Dataset::open(out_);
+  EXPECT_EQ(to_string(made.info().codec), "jpeg:90");
+  EXPECT_EQ(made.info().fields, with.image_fields);
+  std::vector<std::byte> scratch;
+  for (std::uint64_t i = 0; i < made.size(); ++i) {
+    const Dataset::Location at = made.locate(i);
+    const ShardReader& shard = made.shard(at.shard);
+    EXPECT_NO_THROW(shard.verify_sample(at.sample, scratch));
+    std::vector<std::byte> left(20 * (7 + i));
+    shard.images(0).read(at.sample, left);
+    EXPECT_EQ(left, std::vector<std::byte>(left.size(), std::byte{77}));  // a block of one value is exact
+  }
+  WriterOptions planar = with_options<WriterOptions>(dir_.path() / "planar");
+  planar.codec = with.codec;
+  planar.fields = with.fields;
+  planar.preprocess.dtype = DType::u8;
+  planar.preprocess.layout = Layout::nchw;
+  EXPECT_SHARD_ERROR(Writer{planar}, ErrorCode::invalid_argument,
+                     "codec jpeg holds images of u8 nhwc with 1 or 3 channels, not u8 nchw");
 }
 
 TEST_F(WriterTest, GoesOnAfterTheLastWholeShard) {

@@ -27,5 +27,30 @@ TEST(Columns, AreWrittenAsText) {
     EXPECT_SHARD_ERROR(parsed(bad), ErrorCode::invalid_argument, "expected NAME:TYPE");
 }
 
+TEST(Quality, IsTheLevelOfCodecJpegWhosePresetIsTrain) {
+  Options options;
+  options.images = options.out = "x";
+  apply({{"codec", "jpeg"}, {"quality", "90"}}, options);
+  EXPECT_EQ(options.codec, (CodecSpec{CodecSpec::Kind::jpeg, 90}));
+  EXPECT_EQ(options.preprocess.dtype, DType::u8);
+  EXPECT_EQ(options.preprocess.layout, Layout::nhwc);
+  apply({{"codec", "jpeg:50"}}, options);
+  EXPECT_EQ(options.codec.level, 50);
+  apply({{"codec", "jpeg"}}, options);
+  EXPECT_EQ(options.codec.level, 95);
+}
+
+TEST(Quality, IsRefusedWhereItHasNoMeaning) {
+  Options options;
+  EXPECT_SHARD_ERROR(apply({{"quality", "90"}}, options), ErrorCode::invalid_argument, "codec jpeg");
+  EXPECT_SHARD_ERROR(apply({{"codec", "packed"}, {"quality", "90"}}, options), ErrorCode::invalid_argument,
+                     "codec jpeg");
+  EXPECT_SHARD_ERROR(apply({{"codec", "jpeg:80"}, {"quality", "90"}}, options), ErrorCode::invalid_argument,
+                     "exclude each other");
+  for (const char* bad : {"0", "101", "x"})
+    EXPECT_SHARD_ERROR(apply({{"codec", "jpeg"}, {"quality", bad}}, options), ErrorCode::invalid_argument,
+                       "1 to 100");
+}
+
 }  // namespace
 }  // namespace shard::convert

@@ -57,7 +57,9 @@ TEST(ShardReceipt, ComesBackAsItWas) {
       << "only where there are some";
   receipt.warnings.images[1] = 12;
   receipt.warnings.images[9] = 1;
+  receipt.jpeg.add(JpegUse::transcoded);
   EXPECT_EQ(parse_receipt(serialize_receipt(receipt, plan, 3), plan, 3).warnings, receipt.warnings);
+  EXPECT_EQ(parse_receipt(serialize_receipt(receipt, plan, 3), plan, 3).jpeg, receipt.jpeg);
   EXPECT_EQ(back.inputs, receipt.inputs);
 }
 

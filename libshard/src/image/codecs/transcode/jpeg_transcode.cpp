@@ -2,73 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <string_view>
 
 #include "image/codecs/jpeg_errors.hpp"
-// ERREXIT1, after jpeglib.h
-#include <jerror.h>
-
 #include "image/pixels/limits.hpp"
+#include "libjpeg/output.hpp"
 #include "shard/error.hpp"
 
 namespace shard::image {
 namespace {
 
 constexpr int kMostScansToRead = 64;  // as JpegReader
-
-// Where libjpeg writes to. Unlike jpeg_mem_dest, which gives its buffer away only at the end, this one can be
-// left at any moment.
-class BaselineFile {
- public:
-  BaselineFile() {
-    manager_.init_destination = [](j_compress_ptr info) { of(info).lend(); };
-    manager_.empty_output_buffer = [](j_compress_ptr info) -> boolean {
-      BaselineFile& target = of(info);
-      target.used_ = target.size_;
-      if (!target.grow()) ERREXIT1(info, JERR_OUT_OF_MEMORY, 0);
-      target.lend();
-      return TRUE;
-    };
-    manager_.term_destination = [](j_compress_ptr info) {
-      BaselineFile& target = of(info);
-      target.used_ = target.size_ - target.manager_.free_in_buffer;
-    };
-  }
-  BaselineFile(const BaselineFile&) = delete;
-  BaselineFile& operator=(const BaselineFile&) = delete;
-  ~BaselineFile() { std::free(bytes_); }
-  // `info.client_data` must be this object. False: there is no memory.
-  bool attach(jpeg_compress_struct& info) {
-    info.dest = &manager_;
-    return grow();
-  }
-  std::vector<std::byte> take() const {
-    const auto* first = reinterpret_cast<const std::byte*>(bytes_);
-    return {first, first + used_};
-  }
-
- private:
-  static constexpr std::size_t kFirstBytes = std::size_t{1} << 16;
-  static BaselineFile& of(j_compress_ptr info) { return *static_cast<BaselineFile*>(info->client_data); }
-  bool grow() {
-    const std::size_t more = size_ == 0 ? kFirstBytes : 2 * size_;
-    void* const bytes = std::realloc(bytes_, more);
-    if (bytes == nullptr) return false;
-    bytes_ = static_cast<unsigned char*>(bytes);
-    size_ = more;
-    return true;
-  }
-  void lend() {
-    manager_.next_output_byte = bytes_ + used_;
-    manager_.free_in_buffer = size_ - used_;
-  }
-
-  jpeg_destination_mgr manager_{};
-  unsigned char* bytes_ = nullptr;
-  std::size_t size_ = 0;
-  std::size_t used_ = 0;
-};
 
 // Baseline of one scan, from the coefficients of a file.
 class Transcoder {
@@ -82,7 +26,6 @@ class Transcoder {
       jpeg_create_compress(&target_);
     });
     source_.client_data = this;
-    target_.client_data = &bytes_;
     source_.progress = &progress_;
   }
   Transcoder(const Transcoder&) = delete;
@@ -106,7 +49,7 @@ class Transcoder {
   jpeg_decompress_struct source_{};
   jpeg_compress_struct target_{};
   jvirt_barray_ptr* coefficients_ = nullptr;
-  BaselineFile bytes_;
+  libjpeg::Output bytes_;
 };
 
 void Transcoder::on_progress(j_common_ptr common) {

@@ -10,11 +10,16 @@
 namespace shard::gpu {
 namespace {
 
-// A block of coefficients in shared memory: 8 units of 16 bytes, and one more, so that the same place of
-// other lanes lies in other banks.
+// A block of coefficients in shared memory: 8 units of 16 bytes, and one more: for what has no place, and so
+// that the same place of other lanes lies in other banks.
 constexpr std::uint32_t kUnitsOfLine = jpeg::kBlockValues / 8;
 constexpr std::uint32_t kUnitsOfStage = kUnitsOfLine + 1;
 constexpr std::uint32_t kLinesAtOnce = kLanesOfWarp / kUnitsOfLine;
+// Between two looks at the other lanes of a warp.
+#ifndef FETCHES
+#define FETCHES 2
+#endif
+constexpr std::uint32_t kFetchesPerRound = FETCHES;
 // What fits into shared memory; the codes of an image with more are read from device memory. Those of usual
 // files take about 2,600.
 constexpr std::uint32_t kSharedCodes = 3072;
@@ -110,9 +115,12 @@ __device__ jpeg::Fault decode(Shared& shared, const jpeg::ScanPlan& plan, const 
   while (__any_sync(kAllLanes, active)) {
     bool complete = false;
     if (active) {
-      decoder.fetch();
 #pragma unroll 1
-      for (std::uint32_t i = 0; i < decoder.kStepsPerFetch && !complete; ++i) complete = decoder.step(put);
+      for (std::uint32_t fetches = 0; fetches < kFetchesPerRound && !complete; ++fetches) {
+        decoder.fetch();
+#pragma unroll 1
+        for (std::uint32_t i = 0; i < decoder.kStepsPerFetch && !complete; ++i) complete = decoder.step(put);
+      }
     }
     write_lines(shared, complete, decoder.line(), coefficients);
     if (complete) go_on(decoder.next(put));

@@ -1,0 +1,126 @@
+#include "shard/image/jpeg_originals.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "image/codecs/jpeg.hpp"
+#include "image/codecs/transcode/jpeg_transcode.hpp"
+#include "image/pixels/decode_memory.hpp"
+#include "image/pixels/memory_errors.hpp"
+#include "image/pixels/pixel_buffer.hpp"
+#include "jpeg/orient.hpp"
+
+namespace shard::image {
+namespace {
+
+constexpr std::uint32_t kRowsOfCall = 256;           // between two looks at options.cancel
+constexpr std::uint64_t kTranscodeBytesOfPixel = 8;  // coefficients of four components
+
+// What a frame, or a baseline file, cannot hold.
+bool is_of_another_kind(const Error& error) {
+  return error.code() == ErrorCode::unsupported || error.code() == ErrorCode::corrupt;
+}
+
+}  // namespace
+
+struct JpegOriginals::Impl {
+  // Sets `sample` to the upright pixels. The reader has opened the file.
+  void decode(const JpegHeader& header, std::vector<std::byte>& sample);
+  // Whether `file` has these pixels, without a warning.
+  bool has_pixels(std::span<const std::byte> file, const DecodeOptions& options,
+                  const std::vector<std::byte>& sample);
+  void transcode(std::span<const std::byte> file, const DecodeOptions& options, int orientation,
+                 const std::vector<std::byte>& sample, JpegOriginal& original);
+  JpegOriginal take(std::span<const std::byte> file, const DecodeOptions& options,
+                    std::vector<std::byte>& sample);
+
+  JpegReader reader;
+  PixelBuffer pixels;                 // of an image that is turned
+  std::vector<std::byte> transcoded;  // its pixels
+};
+
+void JpegOriginals::Impl::decode(const JpegHeader& header, std::vector<std::byte>& sample) {
+  const std::size_t stride = std::size_t{header.width} * 3;
+  sample.resize(stride * header.height);
+  auto* const out = reinterpret_cast<std::uint8_t*>(sample.data());
+  std::uint8_t* const rows = header.orientation == 1 ? out : pixels.reserve(sample.size());
+  reader.start(Box{0, 0, header.width, header.height});
+  for (std::uint32_t row = 0; row < header.height;)
+    row += reader.read_rows(rows + row * stride, stride, kRowsOfCall);
+  reader.finish();
+  if (header.orientation != 1)
+    jpeg::turn_upright({rows, header.width, header.height, 3, stride},
+                       static_cast<std::uint32_t>(header.orientation), out);
+}
+
+bool JpegOriginals::Impl::has_pixels(std::span<const std::byte> file, const DecodeOptions& options,
+                                     const std::vector<std::byte>& sample) {
+  DecodeOptions strict = options;
+  strict.on_warning = OnWarning::reject;
+  try {
+    decode(reader.open(file, strict), transcoded);
+  } catch (const Error& error) {
+    if (!is_of_another_kind(error)) throw;
+    return false;
+  }
+  return transcoded == sample;
+}
+
+// Leaves original.frame empty if it is not possible.
+void JpegOriginals::Impl::transcode(std::span<const std::byte> file, const DecodeOptions& options,
+                                    int orientation, const std::vector<std::byte>& sample,
+                                    JpegOriginal& original) {
+  const MemoryBudget::Share share =
+      take_memory(options, kTranscodeBytesOfPixel * original.width * original.height + 2 * sample.size());
+  try {
+    const std::vector<std::byte> baseline = transcode_to_baseline(
+        file, {.max_pixels = options.max_pixels, .on_warning = options.on_warning, .cancel = options.cancel});
+    JpegFrame frame = make_jpeg_frame(baseline, static_cast<std::uint32_t>(orientation));
+    if (!has_pixels(baseline, options, sample)) return;
+    original.frame = std::move(frame);
+    original.transcoded = true;
+  } catch (const Error& error) {
+    if (!is_of_another_kind(error)) throw;
+  }
+}
+
+JpegOriginal JpegOriginals::Impl::take(std::span<const std::byte> file, const DecodeOptions& options,
+                                       std::vector<std::byte>& sample) {
+  JpegOriginal original;
+  const JpegHeader header = reader.open(file, options);
+  const bool transposed = header.orientation >= 5;
+  original.width = transposed ? header.height : header.width;
+  original.height = transposed ? header.width : header.height;
+  {
+    const MemoryBudget::Share share = take_memory(
+        options, reader.memory_bytes() + rgb_bytes(header.width, header.height, header.orientation));
+    try {
+      decode(header, sample);
+    } catch (...) {
+      reader.close();
+      throw;
+    }
+    reader.close();
+    if (options.memory != nullptr) pixels.trim();
+  }
+  original.warnings = reader.warnings();
+  try {
+    original.frame = make_jpeg_frame(file, static_cast<std::uint32_t>(header.orientation));
+  } catch (const Error& error) {
+    if (!is_of_another_kind(error)) throw;
+  }
+  if (!original.frame) transcode(file, options, header.orientation, sample, original);
+  return original;
+}
+
+JpegOriginals::JpegOriginals() : impl_(std::make_unique<Impl>()) {}
+JpegOriginals::JpegOriginals(JpegOriginals&&) noexcept = default;
+JpegOriginals& JpegOriginals::operator=(JpegOriginals&&) noexcept = default;
+JpegOriginals::~JpegOriginals() = default;
+
+JpegOriginal JpegOriginals::take(std::span<const std::byte> file, const DecodeOptions& options,
+                                 std::vector<std::byte>& sample) {
+  return with_memory_errors([&] { return impl_->take(file, options, sample); });
+}
+
+}  // namespace shard::image
