@@ -12,8 +12,9 @@
 Dataset opens a data set and gives access to samples, labels and keys, and to parts of it. concat() and mix()
 put several together. Loader delivers batches. convert() converts a folder of images into a data set; plan(),
 convert_shard() and finish() do the same under a scheduler. Writer and write() make a data set of images that
-a program hands over. decode_jpeg() decodes JPEG files without a data set. Every error is a ShardError and also one of Python's own (ValueError, FileNotFoundError,
-OSError, RuntimeError). What a conversion leaves out is a ConversionWarning.
+a program hands over. decode_jpeg() decodes JPEG files without a data set. Every error is a ShardError and
+also one of Python's own (ValueError, FileNotFoundError, OSError, RuntimeError). What a conversion leaves out
+is a ConversionWarning.
 """
 
 from . import _core
