@@ -75,6 +75,17 @@ void verify_mapped(const StoredForm& form, const ShardReader& shard, std::uint64
   expect_digests(form, shard, sample, found);
 }
 
+void verify_whole(const StoredForm& form, const ShardReader& shard, std::uint64_t sample) {
+  verify_mapped(form, shard, sample);
+  std::vector<std::byte> frame;
+  form.images(shard).read_frame(sample, frame);
+  try {
+    form.images(shard).codec().verify(frame, form.images(shard).frame_spec(sample));
+  } catch (const Error& error) {
+    rethrow_for(shard, form.name_of(shard, sample), error);
+  }
+}
+
 void read_verified(const StoredForm& form, const ShardReader& shard, std::uint64_t sample,
                    std::span<std::byte> out) {
   thread_local std::vector<std::byte> frame;
