@@ -40,13 +40,14 @@ ROOMS = {
     "libshard/include/shard/convert": ("convert", "base remote format image"),
     "loader/include": ("loader", "base remote format"),
     "loader/src": ("loader/src", "base jpeg remote format loader"),
+    "loader/src/decode": ("decode", "base jpeg format image loader loader/src"),
     "tools/cli": ("cli", "base remote format"),
     "tools/shardify": ("shardify", "base remote format image convert cli"),
     "tools/shardctl": ("shardctl", "base remote format image convert loader cli"),
     "bench": ("bench", "base remote format image convert cli loader"),
     "loader/python": ("python", "base remote format image convert loader"),
     "docs/examples": ("examples", "base remote format image convert loader"),
-    "tests": ("tests", "base jpeg libjpeg remote format image convert loader loader/src cli shardctl bench"),
+    "tests": ("tests", "base jpeg libjpeg remote format image convert loader loader/src decode cli shardctl bench"),
 }
 # The rooms inside a folder, from below: a room includes those of earlier rows and itself. "." is the folder.
 INNER = {
@@ -75,6 +76,7 @@ INNER = {
         "prefetch transport",
         "engine",
         ".",
+        "decode",
     ),
     "tools/shardctl": ("dataset", "draw", "duplicates", "page", "."),
 }

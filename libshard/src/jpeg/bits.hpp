@@ -59,13 +59,31 @@ SHARD_EXACT inline std::uint32_t funnel(std::uint32_t high, std::uint32_t low, s
 #endif
 }
 
-template <class Bytes>
+inline constexpr std::uint32_t kNoRestart = 8;
+
+// kAsksOften: position() is called often, so it costs a register to make it quick.
+template <class Bytes, bool kAsksOften = false>
 class BitReader {
  public:
   // Positions are in bits of the file's bytes from `first`, stuffing included.
   SHARD_EXACT BitReader(const Bytes& bytes, std::uint32_t first, std::uint32_t end, std::uint32_t position)
       : bytes_(bytes), first_(first), end_(end), near_end_(end < 7 ? 0 : end - 7) {
     go_to(position);
+  }
+
+  SHARD_EXACT void go_to(std::uint32_t position) {
+    const std::uint32_t size = end_ - first_;
+    at_ = first_ + (position / 8 < size ? position / 8 : size);
+    if (kAsksOften) stuffed_ = at_;
+    added_ = 0;
+    used_ = position % 8;
+    bytes_.start(at_);
+    bytes_.seek(at_);
+    SHARD_ROLLED
+    for (int i = 0; i < 2; ++i) {
+      high_ = low_;
+      low_ = next_word();
+    }
   }
 
   // At least 33 bits can be taken after it, if at most 32 were taken since the last time.
@@ -93,36 +111,48 @@ class BitReader {
   // Of the next bit. Whole bytes go back one by one: a zero behind 0xFF is stuffing here, too.
   SHARD_EXACT std::uint32_t position() const {
     const std::uint32_t unread = overrun() ? 0 : 64 - used_ - added_;
+    const std::uint32_t whole = (unread + 7) / 8;
     std::uint32_t at = at_;
-    for (std::uint32_t bytes = (unread + 7) / 8; bytes > 0 && at > first_; --bytes) at = before(at);
+    if (kAsksOften && at_ - stuffed_ >= whole)
+      at -= whole;
+    else
+      for (std::uint32_t bytes = whole; bytes > 0 && at > first_; --bytes) at = before(at);
     return (at - first_) * 8 + (8 - unread % 8) % 8;
   }
 
   // Goes on behind the restart marker `number`, 0 to 7. False: the data do not end right here with this
   // marker.
   SHARD_EXACT bool restart(std::uint32_t number) {
-    if (overrun() || 64 - used_ - added_ >= 8) return false;
-    std::uint32_t at = at_;
-    if (end_ - at < 2 || bytes_.byte(at) != 0xFF) return false;
-    while (end_ - at >= 2 && bytes_.byte(at + 1) == 0xFF) ++at;  // fill bytes
-    if (end_ - at < 2 || bytes_.byte(at + 1) != 0xD0 + number) return false;
-    go_to((at + 2 - first_) * 8);
+    if (is_off_end()) return false;
+    const Restart next = next_restart();
+    if (next.number != number) return false;
+    go_to((next.behind - first_) * 8);
     return true;
+  }
+  // The same with whichever restart marker it is: its number. kNoRestart: none stands right here.
+  SHARD_EXACT std::uint32_t restart() { return is_off_end() ? kNoRestart : restart_behind_data(); }
+  // The same, however many bits were taken behind the end: the data end with this marker.
+  SHARD_EXACT std::uint32_t restart_behind_data() {
+    const Restart next = next_restart();
+    if (next.number != kNoRestart) go_to((next.behind - first_) * 8);
+    return next.number;
   }
 
  private:
-  SHARD_EXACT void go_to(std::uint32_t position) {
-    const std::uint32_t size = end_ - first_;
-    at_ = first_ + (position / 8 < size ? position / 8 : size);
-    added_ = 0;
-    used_ = position % 8;
-    bytes_.start(at_);
-    bytes_.seek(at_);
-    SHARD_ROLLED
-    for (int i = 0; i < 2; ++i) {
-      high_ = low_;
-      low_ = next_word();
-    }
+  struct Restart {
+    std::uint32_t number;  // of the marker that comes next, or kNoRestart
+    std::uint32_t behind;  // the byte behind it
+  };
+  // A byte before the end is left, or bits behind it were taken.
+  SHARD_EXACT bool is_off_end() const { return overrun() || 64 - used_ - added_ >= 8; }
+  SHARD_EXACT Restart next_restart() const {
+    std::uint32_t at = at_;
+    if (end_ - at < 2 || bytes_.byte(at) != 0xFF) return {kNoRestart, 0};
+    while (end_ - at >= 2 && bytes_.byte(at + 1) == 0xFF) ++at;  // fill bytes
+    if (end_ - at < 2) return {kNoRestart, 0};
+    const std::uint32_t marker = bytes_.byte(at + 1);
+    if (marker < 0xD0 || marker > 0xD7) return {kNoRestart, 0};
+    return {marker - 0xD0, at + 2};
   }
   SHARD_EXACT std::uint32_t next_word() {
     const bool near_end = at_ >= near_end_;
@@ -160,6 +190,7 @@ class BitReader {
       ++at_;
       ff = ff_bits(word) & rest;
     }
+    if (kAsksOften) stuffed_ = at_;
     bytes_.reach(at_);
     bytes_.seek(at_);
     return word;
@@ -173,6 +204,7 @@ class BitReader {
       }
       if (end_ - at_ >= 2 && bytes_.byte(at_ + 1) == 0) {
         at_ += 2;
+        if (kAsksOften) stuffed_ = at_;
         return byte;
       }
     }
@@ -191,8 +223,9 @@ class BitReader {
   std::uint32_t at_ = 0;    // the next byte to load
   std::uint32_t high_ = 0;  // the window: bits that were loaded, the next one highest
   std::uint32_t low_ = 0;
-  std::uint32_t used_ = 0;   // bits of the window that were taken, below 64
-  std::uint32_t added_ = 0;  // zeros behind the end that were loaded
+  std::uint32_t used_ = 0;     // bits of the window that were taken, below 64
+  std::uint32_t added_ = 0;    // zeros behind the end that were loaded
+  std::uint32_t stuffed_ = 0;  // kAsksOften: behind the last stuffing that was loaded, or where it began
 };
 
 }  // namespace shard::jpeg

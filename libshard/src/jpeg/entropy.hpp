@@ -23,6 +23,8 @@ enum class Fault : std::uint8_t {
   restart,  // no restart marker where one must be
   end,      // the piece does not end where the next one begins, or with other predictors
   header,   // the header is not for the kernels, or not what the index or the shard says of it
+  rest,     // something else than the end of the file's image follows the last MCU
+  lanes,    // the file is too large for what its index would take on a device
 };
 
 // Where a piece begins.

@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "shard/error.hpp"
+
 namespace shard::python {
 
 namespace nb = nanobind;
@@ -73,10 +75,14 @@ void wait_with_signals(Step step) {
 // Text of the library: UTF-8, but for bytes of paths, which are escaped.
 nb::str text(std::string_view bytes);
 
+// The class of shardloader._errors.
+const char* error_class(ErrorCode code);
+
 void bind_augment(nb::module_& module);
 void bind_errors();
 void bind_tensor(nb::module_& module);
 void bind_dataset(nb::module_& module);
+void bind_jpeg(nb::module_& module);
 void bind_loader(nb::module_& module);
 void bind_selection(nb::module_& module);
 void bind_convert(nb::module_& module);

@@ -6,9 +6,7 @@
 
 namespace shard::python {
 
-namespace {
-
-const char* class_of(ErrorCode code) {
+const char* error_class(ErrorCode code) {
   switch (code) {
     case ErrorCode::invalid_argument:
       return "InvalidArgumentError";
@@ -28,8 +26,6 @@ const char* class_of(ErrorCode code) {
   return "ShardError";
 }
 
-}  // namespace
-
 nb::str text(std::string_view bytes) {
   PyObject* const decoded =
       PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "backslashreplace");
@@ -42,7 +38,7 @@ void bind_errors() {
     try {
       std::rethrow_exception(exception);
     } catch (const Error& error) {
-      const nb::object type = nb::module_::import_("shardloader._errors").attr(class_of(error.code()));
+      const nb::object type = nb::module_::import_("shardloader._errors").attr(error_class(error.code()));
       PyErr_SetObject(type.ptr(), text(error.what()).ptr());
     }
   });

@@ -13,6 +13,7 @@ NB_MODULE(_core, module) {
   bind_dataset(module);
   bind_selection(module);
   bind_loader(module);
+  bind_jpeg(module);
   bind_convert(module);
   bind_writer(module);
 }

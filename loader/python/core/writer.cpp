@@ -15,31 +15,13 @@
 #include <utility>
 #include <vector>
 
+#include "buffer_view.hpp"
 #include "convert.hpp"
 #include "shard/error.hpp"
 
 namespace shard::python {
 
 namespace {
-
-// The bytes of an object, in C order, while this lives.
-class BufferView {
- public:
-  explicit BufferView(nb::handle object) {
-    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
-  }
-  BufferView(const BufferView&) = delete;
-  BufferView& operator=(const BufferView&) = delete;
-  ~BufferView() { PyBuffer_Release(&view_); }
-
-  std::vector<std::byte> copy() const {
-    const auto* begin = static_cast<const std::byte*>(view_.buf);
-    return {begin, begin + view_.len};
-  }
-
- private:
-  Py_buffer view_{};
-};
 
 // (name, role, dtype, layout, shape, mean, std, codec)
 FieldSpec field_of(const nb::tuple& given) {

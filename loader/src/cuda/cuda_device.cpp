@@ -75,6 +75,7 @@ class CudaDevice final : public Device {
     info_.ordinal = ordinal;
     info_.name = properties.name;
     info_.memory_bytes = properties.totalGlobalMem;
+    info_.decodes_jpeg = true;
     info_.registers_read_only = read_only != 0;
     info_.registration_piece_bytes = kRegistrationPiece;
     int host_pointers = 0;

@@ -16,10 +16,12 @@
 #include "cuda/blocks.hpp"
 #include "cuda/frame_groups.hpp"
 #include "cuda/kernels/frame_faults.hpp"
+#include "cuda/kernels/jpeg.hpp"
 #include "cuda/kernels/targets.hpp"
 #include "cuda/kernels/transform.hpp"
 #include "shard/error.hpp"
 #include "transform/check_work.hpp"
+#include "transform/jpeg_work.hpp"
 
 namespace shard {
 
@@ -144,6 +146,34 @@ class CudaStream final : public Stream {
     scratch.tables_there = false;
     launch_targets(work, scratch.pinned->data(), scratch.device->data(), stream_.get());
     mark_used();
+  }
+
+  void decode_jpeg(const JpegWork& work) override {
+    if (work.images.empty()) return;
+    const CudaScope scope(context_);
+    flush_upload();
+    std::vector<gpu::JpegSource> sources;
+    sources.reserve(work.images.size());
+    for (const JpegWork::Image& image : work.images)
+      sources.push_back({image.file, image.box, image.data, nullptr, image.pixels, 3, true});
+    const gpu::JpegPlan plan(sources);
+    if (plan.workspace_bytes() > work.workspace_bytes)
+      throw Error(ErrorCode::resource,
+                  fmt::format("{} JPEG files need {} bytes of workspace; there are {}", work.images.size(),
+                              plan.workspace_bytes(), work.workspace_bytes));
+    const std::size_t size = round_up(plan.parameter_bytes(), 256);
+    Scratch& scratch = next_scratch(size);
+    scratch.tables_there = false;
+    const gpu::JpegLaunch launch = plan.write(scratch.pinned->data(), scratch.device->data(), work.workspace);
+    launch_upload({scratch.device->data(), scratch.pinned->data(), size}, stream_.get());
+    gpu::launch_jpeg(launch, stream_.get());
+    check_cuda(cudaMemcpyAsync(work.faults, launch.faults, work.images.size() * sizeof(std::uint32_t),
+                               cudaMemcpyDeviceToHost, stream_.get()),
+               "cudaMemcpyAsync");
+    mark_used();
+  }
+  std::uint64_t jpeg_workspace_bytes(const jpeg::FrameFile& file) const override {
+    return gpu::jpeg_workspace_bytes(file, true);
   }
 
   Event record() override {

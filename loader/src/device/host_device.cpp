@@ -344,6 +344,12 @@ void Stream::follow(const TargetWork&) {
   throw Error(ErrorCode::unsupported, "this device has no targets: masks, depth and other image fields");
 }
 
+void Stream::decode_jpeg(const JpegWork&) {
+  throw Error(ErrorCode::unsupported, "this device decodes no JPEG files by kernels");
+}
+
+std::uint64_t Stream::jpeg_workspace_bytes(const jpeg::FrameFile&) const { return 0; }
+
 void Stream::may_leave_out(std::shared_ptr<const std::atomic<bool>>) {}
 
 void Device::wait(StreamRef stream, const Event& event) { own_stream(stream, *this).wait(event); }

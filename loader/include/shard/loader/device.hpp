@@ -25,6 +25,11 @@
 
 namespace shard {
 
+namespace jpeg {
+struct FrameFile;
+}
+struct JpegWork;  // loader/src/transform/jpeg_work.hpp
+
 enum class DeviceKind : std::uint8_t { host, cuda };
 
 // What the platform can do.
@@ -46,6 +51,8 @@ struct DeviceInfo {
   std::string copy_note;
   // transform() may read samples in host memory in place (the host device).
   bool reads_host_memory = false;
+  // Stream::decode_jpeg() decodes JPEG files as they are (JpegDecoder).
+  bool decodes_jpeg = false;
 };
 
 // A point in a stream's work. Copies share the point. A default-constructed event is done.
@@ -124,6 +131,11 @@ class Stream {
   // Queues the pixels of targets (targets.hpp). The arrays in `work` are read before the call returns.
   // Errors: unsupported on a device that has no targets; invalid_argument.
   virtual void follow(const TargetWork& work);
+  // Queues the decoding of JPEG files. The array in `work` is read before the call returns. Errors:
+  // unsupported (DeviceInfo::decodes_jpeg is false), resource (a workspace that is too small).
+  virtual void decode_jpeg(const JpegWork& work);
+  // What a file takes of the workspace.
+  virtual std::uint64_t jpeg_workspace_bytes(const jpeg::FrameFile& file) const;
   // What transform() and follow() queue from now on is of no use once `unwanted` is true: a device may then
   // leave out what it has not begun. The target is undefined, and events are done as if it had been made.
   // Null: all of it is made. By default this changes nothing.

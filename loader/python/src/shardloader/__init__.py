@@ -12,8 +12,9 @@
 Dataset opens a data set and gives access to samples, labels and keys, and to parts of it. concat() and mix()
 put several together. Loader delivers batches. convert() converts a folder of images into a data set; plan(),
 convert_shard() and finish() do the same under a scheduler. Writer and write() make a data set of images that
-a program hands over. Every error is a ShardError and also one of Python's own (ValueError, FileNotFoundError,
-OSError, RuntimeError). What a conversion leaves out is a ConversionWarning.
+a program hands over. decode_jpeg() decodes JPEG files without a data set. Every error is a ShardError and
+also one of Python's own (ValueError, FileNotFoundError, OSError, RuntimeError). What a conversion leaves out
+is a ConversionWarning.
 """
 
 from . import _core
@@ -37,6 +38,7 @@ from ._errors import (
 from ._export import to_parquet
 from ._fields import Field, Fields, ImageField, Ragged, RaggedArray, Text
 from ._groups import MemoryOptions, RemoteOptions, Sampling
+from ._jpeg import DecodedImages, decode_jpeg
 from ._loader import Epoch, Loader, cuda_device_count, has_cuda
 from ._operations import Operation, ops
 from ._plan import Plan, ShardResult, convert_shard, finish, plan
@@ -57,6 +59,7 @@ __all__ = [
     "ConversionWarning",
     "CorruptError",
     "Dataset",
+    "DecodedImages",
     "Epoch",
     "Field",
     "Fields",
@@ -94,6 +97,7 @@ __all__ = [
     "convert",
     "convert_shard",
     "cuda_device_count",
+    "decode_jpeg",
     "finish",
     "has_cuda",
     "mix",

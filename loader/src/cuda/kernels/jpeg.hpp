@@ -2,6 +2,8 @@
 // (jpeg/decode.hpp) and libjpeg-turbo.
 //
 //   launch_jpeg   a block per image           headers                 -> JpegImage, tables of codes
+//                 a thread per lane           files without index     -> starts of MCUs, then a block per
+//                                                                        image -> index
 //                 a thread per piece          files, indices          -> coefficients
 //                 a thread per block          coefficients            -> samples
 //                 a thread per 4 x 2 pixels   samples                 -> pixels of the box
@@ -19,6 +21,7 @@
 
 #include "jpeg/frame_file.hpp"
 #include "jpeg/huffman.hpp"
+#include "jpeg/lanes/lane_decoder.hpp"
 #include "jpeg/region.hpp"
 
 namespace shard::gpu {
@@ -27,7 +30,7 @@ namespace shard::gpu {
 struct JpegSource {
   jpeg::FrameFile file;  // passed check_frame_file()
   jpeg::PixelBox box;    // inside the upright image
-  // A frame, 16-byte aligned, readable up to a multiple of 16 bytes.
+  // A frame, or a file as it is; 16-byte aligned, readable up to a multiple of 16 bytes.
   const std::byte* frame = nullptr;
   // 4-byte aligned, of index_bytes(). Null: behind the file in its frame.
   const std::byte* index = nullptr;
@@ -35,10 +38,13 @@ struct JpegSource {
   std::byte* pixels = nullptr;
   // 1 (of one component), 3 (R, G, B), or 4: the four components as libjpeg delivers them.
   std::uint32_t channels = 3;
+  // The file has no index; kernels make it in the workspace (jpeg/lanes/lane_decoder.hpp).
+  bool makes_index = false;
 };
 
 struct JpegImage;  // kernels/jpeg/image.hpp
 struct JpegTask;
+struct JpegLanes;
 
 // Which blocks of a kernel work on which image: those from first[i] to first[i + 1].
 struct JpegGroups {
@@ -53,6 +59,13 @@ struct JpegLaunch {
   JpegGroups pieces;
   JpegGroups blocks;
   JpegGroups pixels;
+  JpegGroups lanes;                       // of the images whose index is made
+  const JpegLanes* lane_plans = nullptr;  // of these images
+  jpeg::Lane* lane_results = nullptr;
+  jpeg::McuStart* starts = nullptr;
+  std::uint32_t* links = nullptr;  // of chunks of starts
+  std::uint32_t* taken = nullptr;  // chunks, of each of these images
+  std::uint32_t made_indices = 0;  // these images
   JpegImage* images = nullptr;
   jpeg::CodeEntry* codes = nullptr;
   std::int16_t* coefficients = nullptr;
@@ -79,14 +92,22 @@ class JpegPlan {
   JpegLaunch write(std::byte* host, const std::byte* device, std::byte* workspace) const;
 
  private:
+  void add_lanes(std::uint32_t image, const jpeg::Layout& layout);
+
   std::vector<JpegTask> tasks_;
   std::vector<std::uint32_t> groups_;  // [pieces, blocks, pixels][image], and the sum at the end of each
-  std::uint64_t lines_ = 0;            // blocks of coefficients
+  std::vector<JpegLanes> lanes_;
+  std::vector<std::uint32_t> lane_groups_{0};
+  std::uint32_t slots_ = 0;        // of lanes
+  std::uint32_t chunks_ = 0;       // of starts
+  std::uint64_t index_bytes_ = 0;  // of indices that are made
+  std::uint64_t lines_ = 0;        // blocks of coefficients
   std::uint32_t tables_ = 0;
 };
 
-// What an image takes of the workspace if all of it is decoded.
-std::uint64_t jpeg_workspace_bytes(const jpeg::FrameFile& file) noexcept;
+// What an image takes of the workspace if all of it is decoded. An index that is made takes about 0.7 bytes
+// per byte of the file more.
+std::uint64_t jpeg_workspace_bytes(const jpeg::FrameFile& file, bool makes_index = false) noexcept;
 
 // Queues the kernels. Errors: io (CUDA's message).
 void launch_jpeg(const JpegLaunch& launch, cudaStream_t stream);

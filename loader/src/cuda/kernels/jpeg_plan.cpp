@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -26,6 +28,8 @@ std::uint64_t lines_of(const jpeg::Layout& layout, const jpeg::McuWindow& window
 }
 
 constexpr std::uint64_t kBytesOfLine = jpeg::kBlockValues * (sizeof(std::int16_t) + 1);
+constexpr std::size_t kIndexAlign = 16;
+constexpr std::uint64_t kBytesOfChunk = jpeg::kStartsOfChunk * sizeof(jpeg::McuStart) + sizeof(std::uint32_t);
 constexpr std::uint64_t kBytesOfTable = jpeg::kLookUpEntries * sizeof(jpeg::CodeEntry);
 
 }  // namespace
@@ -48,6 +52,7 @@ JpegPlan::JpegPlan(std::span<const JpegSource> sources) {
     task.first_line = lines_;
     task.frame = source.frame;
     task.index = source.index != nullptr ? source.index : source.frame + jpeg::index_offset(source.file);
+    if (source.makes_index) add_lanes(static_cast<std::uint32_t>(i), layout);
     task.pixels = source.pixels;
     const std::uint64_t lines = lines_of(layout, task.window);
     tables_ += most_tables(layout.components);
@@ -59,50 +64,92 @@ JpegPlan::JpegPlan(std::span<const JpegSource> sources) {
   }
 }
 
+void JpegPlan::add_lanes(std::uint32_t image, const jpeg::Layout& layout) {
+  JpegTask& task = tasks_[image];
+  if (task.file.bytes >= jpeg::kMostIndexedBytes)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("a JPEG of {} bytes without an index; less than {} can be "
+                            "indexed on a GPU",
+                            task.file.bytes, jpeg::kMostIndexedBytes));
+  task.makes_index = 1;
+  const jpeg::LanePlan plan = jpeg::plan_lanes(layout.mcus(), task.file.bytes);
+  lanes_.push_back({plan, image, slots_, chunks_, index_bytes_});
+  lane_groups_.push_back(lane_groups_.back() + plan.groups);
+  slots_ += plan.slots();
+  chunks_ += plan.chunks;
+  index_bytes_ += round_up(jpeg::index_bytes(layout), kIndexAlign);
+}
+
 JpegPlan::~JpegPlan() = default;
 
 std::size_t JpegPlan::parameter_bytes() const noexcept {
-  return round_up(tasks_.size() * sizeof(JpegTask), kAlign) + groups_.size() * sizeof(std::uint32_t);
+  return round_up(tasks_.size() * sizeof(JpegTask), kAlign) + lanes_.size() * sizeof(JpegLanes) +
+         (groups_.size() + lane_groups_.size()) * sizeof(std::uint32_t);
 }
 
 std::size_t JpegPlan::workspace_bytes() const noexcept {
   return lines_ * kBytesOfLine + tables_ * kBytesOfTable +
-         tasks_.size() * (sizeof(JpegImage) + sizeof(std::uint32_t)) + kAlign;
+         tasks_.size() * (sizeof(JpegImage) + sizeof(std::uint32_t)) + slots_ * sizeof(jpeg::Lane) +
+         std::size_t{chunks_} * kBytesOfChunk + lanes_.size() * sizeof(std::uint32_t) + index_bytes_ + kAlign;
 }
 
 JpegLaunch JpegPlan::write(std::byte* host, const std::byte* device, std::byte* workspace) const {
   JpegLaunch launch;
-  const std::size_t groups = round_up(tasks_.size() * sizeof(JpegTask), kAlign);
-  std::memcpy(host, tasks_.data(), tasks_.size() * sizeof(JpegTask));
-  std::memcpy(host + groups, groups_.data(), groups_.size() * sizeof(std::uint32_t));
-  launch.tasks = reinterpret_cast<const JpegTask*>(device);
-  launch.count = static_cast<std::uint32_t>(tasks_.size());
-  const auto* first = reinterpret_cast<const std::uint32_t*>(device + groups);
-  const std::size_t row = tasks_.size() + 1;
-  launch.pieces = {first, groups_[row - 1]};
-  launch.blocks = {first + row, groups_[2 * row - 1]};
-  launch.pixels = {first + 2 * row, groups_[3 * row - 1]};
-  // In this order each part is aligned: lines of 128 and 64 bytes, tables of 6,656.
+  // In this order each part is aligned: lines of 128 and 64 bytes, tables of 6,656, lanes and chunks of
+  // multiples of 16.
   std::byte* at = workspace;
   const auto place = [&at](std::size_t bytes) { return std::exchange(at, at + bytes); };
   launch.coefficients =
       reinterpret_cast<std::int16_t*>(place(lines_ * jpeg::kBlockValues * sizeof(std::int16_t)));
   launch.samples = reinterpret_cast<std::uint8_t*>(place(lines_ * jpeg::kBlockValues));
   launch.codes = reinterpret_cast<jpeg::CodeEntry*>(place(tables_ * kBytesOfTable));
+  launch.lane_results = reinterpret_cast<jpeg::Lane*>(place(slots_ * sizeof(jpeg::Lane)));
+  launch.starts = reinterpret_cast<jpeg::McuStart*>(
+      place(std::size_t{chunks_} * jpeg::kStartsOfChunk * sizeof(jpeg::McuStart)));
+  std::byte* const indices = place(index_bytes_);
   launch.images = reinterpret_cast<JpegImage*>(place(tasks_.size() * sizeof(JpegImage)));
   launch.faults = reinterpret_cast<std::uint32_t*>(place(tasks_.size() * sizeof(std::uint32_t)));
+  launch.links = reinterpret_cast<std::uint32_t*>(place(chunks_ * sizeof(std::uint32_t)));
+  launch.taken = reinterpret_cast<std::uint32_t*>(place(lanes_.size() * sizeof(std::uint32_t)));
+
+  const std::size_t lanes = round_up(tasks_.size() * sizeof(JpegTask), kAlign);
+  const std::size_t groups = lanes + lanes_.size() * sizeof(JpegLanes);
+  const std::size_t lane_groups = groups + groups_.size() * sizeof(std::uint32_t);
+  std::vector<JpegTask> tasks = tasks_;
+  for (const JpegLanes& made : lanes_) tasks[made.image].index = indices + made.index;
+  std::memcpy(host, tasks.data(), tasks.size() * sizeof(JpegTask));
+  std::memcpy(host + lanes, lanes_.data(), lanes_.size() * sizeof(JpegLanes));
+  std::memcpy(host + groups, groups_.data(), groups_.size() * sizeof(std::uint32_t));
+  std::memcpy(host + lane_groups, lane_groups_.data(), lane_groups_.size() * sizeof(std::uint32_t));
+  launch.tasks = reinterpret_cast<const JpegTask*>(device);
+  launch.count = static_cast<std::uint32_t>(tasks_.size());
+  launch.lane_plans = reinterpret_cast<const JpegLanes*>(device + lanes);
+  launch.made_indices = static_cast<std::uint32_t>(lanes_.size());
+  launch.lanes = {reinterpret_cast<const std::uint32_t*>(device + lane_groups), lane_groups_.back()};
+  const auto* first = reinterpret_cast<const std::uint32_t*>(device + groups);
+  const std::size_t row = tasks_.size() + 1;
+  launch.pieces = {first, groups_[row - 1]};
+  launch.blocks = {first + row, groups_[2 * row - 1]};
+  launch.pixels = {first + 2 * row, groups_[3 * row - 1]};
   return launch;
 }
 
-std::uint64_t jpeg_workspace_bytes(const jpeg::FrameFile& file) noexcept {
+std::uint64_t jpeg_workspace_bytes(const jpeg::FrameFile& file, bool makes_index) noexcept {
   const jpeg::Layout layout = jpeg::geometry_of(file);
-  return std::uint64_t{layout.mcus()} * layout.blocks_of_mcu * kBytesOfLine +
+  std::uint64_t of_index = 0;
+  if (makes_index) {
+    const jpeg::LanePlan plan = jpeg::plan_lanes(layout.mcus(), file.bytes);
+    of_index = plan.slots() * sizeof(jpeg::Lane) + plan.chunks * kBytesOfChunk + sizeof(std::uint32_t) +
+               round_up(jpeg::index_bytes(layout), kIndexAlign);
+  }
+  return of_index + std::uint64_t{layout.mcus()} * layout.blocks_of_mcu * kBytesOfLine +
          most_tables(layout.components) * kBytesOfTable + sizeof(JpegImage) + sizeof(std::uint32_t) + kAlign;
 }
 
 void launch_jpeg(const JpegLaunch& launch, cudaStream_t stream) {
   if (launch.count == 0) return;
   launch_jpeg_headers(launch, stream);
+  launch_jpeg_lanes(launch, stream);
   launch_jpeg_pieces(launch, stream);
   launch_jpeg_samples(launch, stream);
   launch_jpeg_pixels(launch, stream);

@@ -37,6 +37,7 @@ __device__ bool fits(const jpeg::HeaderScan& scan, const JpegTask& task) {
   if (scan.file.factors != task.file.factors || scan.file.size != task.file.size) return false;
   const std::uint32_t components = scan.file.components();
   if (components == 1 ? task.channels > 3 : components != task.channels && task.channels != 3) return false;
+  if (task.makes_index != 0) return true;
   const jpeg::Layout layout = jpeg::geometry_of(scan.file);
   const auto* head = reinterpret_cast<const std::uint32_t*>(task.index);
   if (head[0] != jpeg::index_head(components) || head[1] != layout.pieces() || head[2] != scan.data_offset)

@@ -31,6 +31,16 @@ struct JpegTask {
   const std::byte* frame = nullptr;
   const std::byte* index = nullptr;
   std::byte* pixels = nullptr;
+  std::uint32_t makes_index = 0;
+};
+
+// How a file without an index is divided, and where its part of the workspace begins.
+struct JpegLanes {
+  jpeg::LanePlan plan;
+  std::uint32_t image = 0;
+  std::uint32_t slot = 0;
+  std::uint32_t chunk = 0;
+  std::uint64_t index = 0;  // byte of those that are made
 };
 
 // The part of a component's plane that is there.
@@ -75,6 +85,7 @@ SHARD_EXACT constexpr std::uint32_t jpeg_warps(const jpeg::PixelBox& box) noexce
 }
 
 void launch_jpeg_headers(const JpegLaunch& launch, cudaStream_t stream);
+void launch_jpeg_lanes(const JpegLaunch& launch, cudaStream_t stream);
 void launch_jpeg_pieces(const JpegLaunch& launch, cudaStream_t stream);
 void launch_jpeg_samples(const JpegLaunch& launch, cudaStream_t stream);
 void launch_jpeg_pixels(const JpegLaunch& launch, cudaStream_t stream);

@@ -1,0 +1,100 @@
+#include "jpeg/lanes/lane_index.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "shard/error.hpp"
+
+namespace shard::jpeg {
+namespace {
+
+using FileLane = LaneDecoder<FileBytes>;
+
+void run_lane(FileLane& lane, bool more) {
+  while (more) {
+    while (!lane.read_codes()) {
+    }
+    more = lane.turn();
+  }
+}
+
+// As a block of threads does it.
+void run_group(const ScanPlan& image, const Scan<FileBytes>& scan, const StartPool& pool,
+               const LanePlan& plan, std::uint32_t group, std::span<Lane> slots) {
+  std::vector<FileLane> lanes;
+  const std::uint32_t count = plan.lanes_of(group);
+  lanes.reserve(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    FileLane& lane = lanes.emplace_back(image, scan, pool);
+    run_lane(lane, lane.begin(plan, LanePlan::first_lane(group) + i));
+    lane.publish(slots[i]);
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    run_lane(lanes[i], lanes[i].join(slots.data() + i + 1, count - i - 1));
+    lanes[i].finish(slots[i]);
+  }
+}
+
+Fault write_entries(const LaneChain<FileBytes>& chain, const StartPool& pool, std::span<const Lane> lanes) {
+  Fault fault = Fault::none;
+  for (const Lane& lane : lanes) {
+    if (lane.enter == kNoStart) continue;
+    StartReader starts(pool, lane.first_chunk, lane.count);
+    for (; !starts.at_end() && fault == Fault::none; starts.next())
+      if (starts.number() >= lane.enter) fault = chain.write(lane, starts.number(), starts.get());
+    if (fault == Fault::none) fault = chain.write(lane, lane.count, lane.exit);
+  }
+  return fault;
+}
+
+}  // namespace
+
+LaneIndex::Result LaneIndex::build(std::span<const std::byte> file, const Header& header) {
+  if (file.size() >= kMostIndexedBytes)
+    throw Error(ErrorCode::unsupported, fmt::format("JPEG: a file of {} bytes; less than {} can be indexed",
+                                                    file.size(), kMostIndexedBytes));
+  return build(file, header, plan_lanes(header.layout.mcus(), static_cast<std::uint32_t>(file.size())));
+}
+
+LaneIndex::Result LaneIndex::build(std::span<const std::byte> file, const Header& header,
+                                   const LanePlan& plan) {
+  const Layout& layout = header.layout;
+  Result result;
+  result.plan = plan;
+  starts_.resize(std::size_t{result.plan.chunks} * kStartsOfChunk);
+  links_.resize(result.plan.chunks);
+  lanes_.assign(result.plan.slots(), {});
+  result.index.resize(index_bytes(layout));
+  const StartPool pool{starts_.data(), links_.data(), &result.chunks_taken, result.plan.chunks};
+
+  codes_.resize(std::size_t{2} * kMostTables);
+  for (std::uint32_t c = 0; c < layout.components; ++c) {
+    const Plane& plane = layout.planes[c];
+    make_codes(header.dc[plane.dc], codes_[plane.dc]);
+    make_codes(header.ac[plane.ac], codes_[kMostTables + plane.ac]);
+  }
+  std::array<std::uint16_t, kMostComponents> dc{};
+  std::array<std::uint16_t, kMostComponents> ac{};
+  for (std::uint32_t c = 0; c < layout.components; ++c) {
+    dc[c] = static_cast<std::uint16_t>(layout.planes[c].dc * kLookUpEntries);
+    ac[c] = static_cast<std::uint16_t>((kMostTables + layout.planes[c].ac) * kLookUpEntries);
+  }
+  const ScanPlan image =
+      plan_scan(layout, {{0, layout.mcu_rows}, {0, layout.mcu_columns}}, dc.data(), ac.data());
+  const Scan<FileBytes> scan{FileBytes(file), header.data_offset, static_cast<std::uint32_t>(file.size()),
+                             codes_[0].entries};
+  for (std::uint32_t group = 0; group < result.plan.groups; ++group)
+    run_group(image, scan, pool, result.plan, group,
+              std::span(lanes_).subspan(std::size_t{group} * kLanesOfGroup, kLanesOfGroup));
+
+  const IndexTarget target(result.index.data(), image);
+  LaneChain<FileBytes> chain(image, scan, result.plan, pool, lanes_.data(), target);
+  result.fault = chain.follow();
+  if (result.fault == Fault::none) result.fault = write_entries(chain, pool, lanes_);
+  if (result.fault != Fault::none && chain.may_be_wrong()) result.fault = chain.read_whole();
+  result.read_alone = chain.read_alone();
+  return result;
+}
+
+}  // namespace shard::jpeg

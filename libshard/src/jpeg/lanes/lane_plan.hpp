@@ -1,0 +1,71 @@
+// How a file without an index is divided between the lanes that make one (lane_decoder.hpp):
+//
+//   the scan     |part 0  |part 1  |part 2  | ...              one lane each, of up to 2048 bytes
+//   groups       [lanes 0 to 63]            the last lane of a group is also the first one of the next, so
+//                        [lanes 63 to 126]  that each lane finds the one behind it in its own group
+//
+// All sizes follow from what is known before the file is read.
+#pragma once
+
+#include <cstdint>
+
+#include "base/host_device.hpp"
+#include "jpeg/lanes/mcu_start.hpp"
+#include "jpeg/layout.hpp"
+
+namespace shard::jpeg {
+
+// Less than this: positions are bits, in 32 bits.
+inline constexpr std::uint32_t kMostIndexedBytes = 1U << 29;
+inline constexpr std::uint32_t kLanesOfGroup = 64;
+inline constexpr std::uint32_t kMostBytesOfPart = 2048;
+inline constexpr std::uint32_t kLeastBytesOfPart = 512;
+
+struct LanePlan {
+  std::uint32_t part_bytes = 0;
+  std::uint32_t lanes = 0;   // at least 1
+  std::uint32_t groups = 0;  // at least 1
+  std::uint32_t chunks = 0;  // of the pool
+
+  SHARD_EXACT constexpr std::uint32_t slots() const noexcept { return groups * kLanesOfGroup; }
+  SHARD_EXACT static constexpr std::uint32_t first_lane(std::uint32_t group) noexcept {
+    return group * (kLanesOfGroup - 1);
+  }
+  SHARD_EXACT constexpr std::uint32_t lanes_of(std::uint32_t group) const noexcept {
+    const std::uint32_t left = lanes - first_lane(group);
+    return left < kLanesOfGroup ? left : kLanesOfGroup;
+  }
+  // Where a lane's results are: those of the group where it has a lane behind it.
+  SHARD_EXACT constexpr std::uint32_t slot_of(std::uint32_t lane) const noexcept {
+    const std::uint32_t group = lane / (kLanesOfGroup - 1) < groups ? lane / (kLanesOfGroup - 1) : groups - 1;
+    return group * kLanesOfGroup + lane - first_lane(group);
+  }
+};
+
+// `part`: its bytes.
+SHARD_EXACT constexpr LanePlan plan_lanes(std::uint32_t file_bytes, std::uint32_t part,
+                                          std::uint32_t chunks) noexcept {
+  LanePlan plan;
+  plan.part_bytes = part;
+  plan.lanes = file_bytes / part + 1;
+  plan.groups = plan.lanes <= kLanesOfGroup ? 1 : (plan.lanes - 2) / (kLanesOfGroup - 1) + 1;
+  plan.chunks = chunks;
+  return plan;
+}
+
+// `file_bytes`: of the whole file. A pool has room for 1.5 times the MCUs, as lanes that have not met yet
+// find others, and for two chunks per lane that are not full.
+SHARD_EXACT constexpr LanePlan plan_lanes(std::uint32_t mcus, std::uint32_t file_bytes) noexcept {
+  std::uint32_t part = file_bytes / kLanesOfGroup + 1;
+  if (part < kLeastBytesOfPart) part = kLeastBytesOfPart;
+  if (part > kMostBytesOfPart) part = kMostBytesOfPart;
+  LanePlan plan = plan_lanes(file_bytes, part, 0);
+  // A block has two codes at least, so there are no more starts than half of the bits.
+  const std::uint64_t most = std::uint64_t{file_bytes} * 4;
+  const std::uint64_t starts = std::uint64_t{mcus} + mcus / 2;
+  plan.chunks =
+      static_cast<std::uint32_t>((starts < most ? starts : most) / kStartsOfChunk) + 2 * plan.slots();
+  return plan;
+}
+
+}  // namespace shard::jpeg

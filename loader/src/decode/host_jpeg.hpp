@@ -1,0 +1,33 @@
+// JPEG files on the calling thread: what their headers say, and their pixels by libjpeg-turbo.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "image/codecs/jpeg.hpp"
+#include "image/pixels/pixel_buffer.hpp"
+#include "shard/image/decode.hpp"
+
+namespace shard::jpeg {
+
+// By EXIF or XMP, 1 to 8. Reads the segments up to the first scan; damage in them is for whoever decodes.
+std::uint32_t orientation_of_file(std::span<const std::byte> file) noexcept;
+
+// One per thread.
+class HostJpeg {
+ public:
+  // Columns and rows of the image that decode() returns. Errors: corrupt, unsupported (also no JPEG),
+  // resource (too many pixels).
+  image::ImageInfo read_info(std::span<const std::byte> file);
+  // Valid until the next call. Errors: the same, and corrupt for what libjpeg-turbo warns of, unless the
+  // pixels are complete.
+  image::RgbView decode(std::span<const std::byte> file, bool upright);
+
+ private:
+  image::JpegReader reader_;
+  image::PixelBuffer pixels_;
+  image::PixelBuffer upright_;
+};
+
+}  // namespace shard::jpeg

@@ -1,0 +1,215 @@
+#include "shard/loader/jpeg_decoder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <utility>
+
+#include "base/bytes.hpp"
+#include "base/system/cpu_count.hpp"
+#include "decode/jpeg_slot.hpp"
+#include "shard/error.hpp"
+
+namespace shard {
+namespace {
+
+constexpr std::size_t kSlots = 6;  // groups in flight
+constexpr std::size_t kMostImages = 256;
+constexpr std::uint64_t kMostBytes = std::uint64_t{384} << 20U;  // of a group, or one image
+constexpr std::uint64_t kImageAlignment = 16;
+
+}  // namespace
+
+struct JpegDecoder::Impl {
+  Impl(std::shared_ptr<Device> on, unsigned threads);
+
+  JpegBatch decode(std::span<const JpegInput> given, const JpegDecodeOptions& options);
+  void read(std::span<const JpegInput> given, const JpegDecodeOptions& options);
+  void fetch(std::span<const JpegInput> given);
+  void place(const jpeg::Call& call, JpegBatch& batch);
+  void run_threads(std::size_t count, const std::function<void(std::size_t, jpeg::HostJpeg&)>& body);
+  template <class Bytes, class Start>
+  void run_groups(std::span<const std::size_t> inputs, const Bytes& bytes_of, const Start& start);
+  void finish(jpeg::Slot& slot);
+  jpeg::Slot& next_slot();
+
+  std::shared_ptr<Device> device;
+  ThreadPool pool;
+  std::vector<jpeg::Input> inputs;
+  std::vector<std::vector<std::byte>> fetched;  // files that were on the device
+  std::vector<std::size_t> refused;             // by kernels
+  std::mutex hosts_mutex;
+  std::vector<std::unique_ptr<jpeg::HostJpeg>> hosts;  // idle ones
+  std::array<std::unique_ptr<jpeg::Slot>, kSlots> slots;
+  std::size_t next = 0;
+};
+
+JpegDecoder::Impl::Impl(std::shared_ptr<Device> on, unsigned threads)
+    : device(std::move(on)), pool(threads != 0 ? threads : std::min(cpu_count(), 8U), "shard-jpeg") {}
+
+void JpegDecoder::Impl::run_threads(std::size_t count,
+                                    const std::function<void(std::size_t, jpeg::HostJpeg&)>& body) {
+  run_rows(pool, count, [&](std::size_t i) {
+    std::unique_ptr<jpeg::HostJpeg> host;
+    {
+      const std::lock_guard lock(hosts_mutex);
+      if (!hosts.empty()) {
+        host = std::move(hosts.back());
+        hosts.pop_back();
+      }
+    }
+    if (!host) host = std::make_unique<jpeg::HostJpeg>();
+    body(i, *host);
+    const std::lock_guard lock(hosts_mutex);
+    hosts.push_back(std::move(host));
+  });
+}
+
+jpeg::Slot& JpegDecoder::Impl::next_slot() {
+  std::unique_ptr<jpeg::Slot>& slot = slots[next++ % kSlots];
+  if (!slot) slot = std::make_unique<jpeg::Slot>(*device);
+  finish(*slot);
+  return *slot;
+}
+
+void JpegDecoder::Impl::finish(jpeg::Slot& slot) {
+  const std::vector<std::size_t> of_slot = slot.finish();
+  refused.insert(refused.end(), of_slot.begin(), of_slot.end());
+}
+
+// Files in device memory to the host, which reads their headers.
+void JpegDecoder::Impl::fetch(std::span<const JpegInput> given) {
+  fetched.assign(given.size(), {});
+  std::vector<CopyItem> items;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (!given[i].on_device) continue;
+    fetched[i].resize(given[i].file.size());
+    items.push_back({fetched[i].data(), given[i].file.data(), given[i].file.size()});
+  }
+  if (items.empty()) return;
+  const std::unique_ptr<Stream> stream = device->create_stream();
+  stream->copy_to_host(items);
+  stream->synchronize();
+}
+
+void JpegDecoder::Impl::read(std::span<const JpegInput> given, const JpegDecodeOptions& options) {
+  fetch(given);
+  inputs.assign(given.size(), {});
+  run_threads(given.size(), [&](std::size_t i, jpeg::HostJpeg& host) {
+    const std::span<const std::byte> file = given[i].on_device ? fetched[i] : given[i].file;
+    inputs[i] = jpeg::read_input(i, file, given[i].box, options.upright, device->info().decodes_jpeg, host);
+  });
+}
+
+// Where each image goes.
+void JpegDecoder::Impl::place(const jpeg::Call& call, JpegBatch& batch) {
+  std::uint64_t size = 0;
+  for (jpeg::Input& input : inputs) {
+    JpegBatch::Image& image = batch.images.emplace_back();
+    image.offset = size;
+    if (!call.spec.is_free()) {
+      image.height = call.spec.height;
+      image.width = call.spec.width;
+      size += call.spec.size_bytes();
+    } else if (!input.failure) {
+      image.height = input.box.height;
+      image.width = input.box.width;
+      size = round_up(size + call.spec.sized(image.height, image.width).size_bytes(), kImageAlignment);
+    }
+    if (input.failure) {  // zeros
+      input.by_kernels = false;
+      input.width = input.height = 1;
+      input.box = {0, 0, 1, 1};
+    }
+  }
+  std::unique_ptr<Block> memory = device->allocate_device(std::max<std::uint64_t>(size, 1));
+  // The device lives as long as its memory.
+  batch.memory = std::shared_ptr<Block>(memory.release(), [on = device](Block* block) { delete block; });
+}
+
+// `bytes_of` an input -> what it takes; `start`(slot, group) queues.
+template <class Bytes, class Start>
+void JpegDecoder::Impl::run_groups(std::span<const std::size_t> all, const Bytes& bytes_of,
+                                   const Start& start) {
+  for (std::size_t first = 0; first < all.size();) {
+    jpeg::Slot& slot = next_slot();
+    std::uint64_t bytes = 0;
+    std::size_t last = first;
+    while (last < all.size() && last - first < kMostImages) {
+      bytes += bytes_of(slot, all[last]);
+      if (last != first && bytes > kMostBytes) break;
+      ++last;
+    }
+    start(slot, all.subspan(first, last - first));
+    first = last;
+  }
+  for (const std::unique_ptr<jpeg::Slot>& slot : slots)
+    if (slot) finish(*slot);
+}
+
+JpegBatch JpegDecoder::Impl::decode(std::span<const JpegInput> given, const JpegDecodeOptions& options) {
+  jpeg::Call call;
+  call.options = &options;
+  call.spec = jpeg::check_options(options);
+  read(given, options);
+  const auto throw_first = [&] {
+    if (options.report_failures) return;
+    for (const jpeg::Input& input : inputs)
+      if (input.failure) throw Error(input.failure->code, input.failure->message);
+  };
+  throw_first();
+  JpegBatch batch;
+  place(call, batch);
+  call.inputs = inputs;
+  call.images = batch.images;
+  call.target = batch.memory->data();
+  const auto run = [this](std::size_t count, const auto& body) { run_threads(count, body); };
+
+  refused.clear();
+  std::vector<std::size_t> kernels;
+  std::vector<std::size_t> host;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].by_kernels)
+      kernels.push_back(i);
+    else if (!inputs[i].failure || !call.spec.is_free())
+      host.push_back(i);
+  try {
+    run_groups(
+        kernels, [&](const jpeg::Slot& slot, std::size_t i) { return slot.bytes_by_kernels(call, i); },
+        [&](jpeg::Slot& slot, std::span<const std::size_t> group) { slot.by_kernels(call, group, run); });
+    host.insert(host.end(), refused.begin(), refused.end());
+    std::sort(host.begin(), host.end());
+    run_groups(
+        host, [&](const jpeg::Slot&, std::size_t i) { return jpeg::Slot::bytes_by_host(inputs[i]); },
+        [&](jpeg::Slot& slot, std::span<const std::size_t> group) { slot.by_host(call, group, run); });
+  } catch (...) {
+    for (std::unique_ptr<jpeg::Slot>& slot : slots) slot.reset();  // waits for what uses the batch
+    throw;
+  }
+  throw_first();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].failure) continue;
+    batch.failures.push_back(std::move(*inputs[i].failure));
+    if (call.spec.is_free()) batch.images[i].height = batch.images[i].width = 0;
+  }
+  for (const std::size_t i : host) batch.on_host += inputs[i].failure ? 0 : 1;
+  fetched.clear();
+  inputs.clear();
+  return batch;
+}
+
+JpegDecoder::JpegDecoder(std::shared_ptr<Device> device, unsigned threads) {
+  if (threads > 64)
+    throw Error(ErrorCode::invalid_argument,
+                "JpegDecoder with " + std::to_string(threads) + " threads: it must have 1 to 64, or 0");
+  impl_ = std::make_unique<Impl>(std::move(device), threads);
+}
+JpegDecoder::JpegDecoder(JpegDecoder&&) noexcept = default;
+JpegDecoder& JpegDecoder::operator=(JpegDecoder&&) noexcept = default;
+JpegDecoder::~JpegDecoder() = default;
+
+JpegBatch JpegDecoder::decode(std::span<const JpegInput> inputs, const JpegDecodeOptions& options) {
+  return impl_->decode(inputs, options);
+}
+
+}  // namespace shard

@@ -1,0 +1,38 @@
+// The inputs of one JpegDecoder::decode(): what their headers say, and which way each of them takes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "decode/host_jpeg.hpp"
+#include "jpeg/frame_file.hpp"
+#include "jpeg/region.hpp"
+#include "shard/loader/jpeg_decoder.hpp"
+
+namespace shard::jpeg {
+
+struct Input {
+  std::span<const std::byte> file;  // host memory
+  FrameFile frame;                  // if by_kernels
+  bool by_kernels = false;
+  std::uint32_t width = 0;  // of the image that is delivered
+  std::uint32_t height = 0;
+  PixelBox box;
+  std::optional<JpegBatch::Failure> failure;
+};
+
+// "input 3: ..."
+JpegBatch::Failure failure_of(std::size_t number, const Error& error);
+
+// `kernels`: the device has some. Never throws for what the file is: that is its failure.
+Input read_input(std::size_t number, std::span<const std::byte> file, const std::optional<JpegBox>& box,
+                 bool upright, bool kernels, HostJpeg& host);
+
+// Throws invalid_argument. The spec of one image that is delivered, with the options' size, or free.
+SampleSpec check_options(const JpegDecodeOptions& options);
+
+}  // namespace shard::jpeg

@@ -1,0 +1,61 @@
+// JpegDecoder on the host device, and on one that decodes as kernels do.
+#include "jpeg_decoder_contract.hpp"
+#include "kernel_like_device.hpp"
+
+namespace shard::testing {
+namespace {
+
+std::shared_ptr<Device> host() { return make_host_device(2); }
+std::shared_ptr<Device> kernel_like() { return std::make_shared<KernelLikeDevice>(make_host_device(2)); }
+INSTANTIATE_TEST_SUITE_P(Host, JpegDecoderContract, ::testing::Values(&host));
+INSTANTIATE_TEST_SUITE_P(KernelLike, JpegDecoderContract, ::testing::Values(&kernel_like));
+
+TEST(JpegDecoder, GivesKernelsWhatTheyDecode) {
+  const auto device = std::make_shared<KernelLikeDevice>(make_host_device(2));
+  JpegDecoder decoder(device, 1);
+  std::mt19937_64 random(1);
+  JpegOptions options;
+  options.width = options.height = 50;
+  const Bytes baseline = random_file(random, options);
+  options.progressive = true;
+  const Bytes progressive = random_file(random, options);
+  const std::vector<JpegInput> inputs = {
+      {baseline, std::nullopt, false}, {progressive, std::nullopt, false}, {baseline, std::nullopt, false}};
+  EXPECT_EQ(decoder.decode(inputs).on_host, 1U);
+  EXPECT_EQ(device->decoded(), 2U);
+}
+
+TEST(JpegDecoder, TakesFilesInDeviceMemory) {
+  const auto device = std::make_shared<KernelLikeDevice>(make_host_device(2));
+  std::mt19937_64 random(1);
+  const Bytes file = random_file(random, {});
+  const std::unique_ptr<Block> there = device->allocate_device(file.size());
+  std::memcpy(there->data(), file.data(), file.size());
+  const std::vector<JpegInput> inputs = {{{there->data(), file.size()}, std::nullopt, true}};
+  JpegDecoder decoder(device, 1);
+  const JpegBatch batch = decoder.decode(inputs);
+  const Rgb right = rgb_of(file);
+  ASSERT_EQ(batch.images[0].width, right.width);
+  EXPECT_EQ(std::memcmp(batch.memory->data(), right.values.data(), right.values.size()), 0);
+}
+
+// Memory outlives decoder and device.
+TEST(JpegDecoder, LeavesItsMemoryToTheHolder) {
+  std::mt19937_64 random(1);
+  const Bytes file = random_file(random, {});
+  const std::vector<JpegInput> inputs = {{file, std::nullopt, false}};
+  JpegBatch batch;
+  {
+    JpegDecoder decoder(make_host_device(1), 1);
+    batch = decoder.decode(inputs);
+  }
+  const Rgb right = rgb_of(file);
+  EXPECT_EQ(std::memcmp(batch.memory->data(), right.values.data(), right.values.size()), 0);
+}
+
+TEST(JpegDecoder, RefusesTooManyThreads) {
+  EXPECT_SHARD_ERROR(JpegDecoder(make_host_device(1), 65), ErrorCode::invalid_argument, "65 threads");
+}
+
+}  // namespace
+}  // namespace shard::testing

@@ -1,0 +1,101 @@
+// The host device with the kernels' way of decoding JPEG files (Stream::decode_jpeg), by their reference: so
+// that what surrounds the kernels is tested without a GPU.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "forwarding_stream.hpp"
+#include "jpeg/colour.hpp"
+#include "jpeg/decode.hpp"
+#include "jpeg/lanes/lane_index.hpp"
+#include "shard/error.hpp"
+#include "shard/loader/device.hpp"
+#include "transform/jpeg_work.hpp"
+
+namespace shard::testing {
+
+class KernelLikeDevice final : public Device {
+ public:
+  explicit KernelLikeDevice(std::shared_ptr<Device> inner) : inner_(std::move(inner)), info_(inner_->info()) {
+    info_.decodes_jpeg = true;
+  }
+  // Images that the kernels were given.
+  std::size_t decoded() const { return decoded_; }
+
+  const DeviceInfo& info() const noexcept override { return info_; }
+  std::unique_ptr<Block> allocate_pinned(std::uint64_t size) override {
+    return inner_->allocate_pinned(size);
+  }
+  std::unique_ptr<Block> allocate_device(std::uint64_t size) override {
+    return inner_->allocate_device(size);
+  }
+  std::uint64_t free_memory_bytes() override { return inner_->free_memory_bytes(); }
+  std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range,
+                                                   const std::stop_token& stop) override {
+    return inner_->register_read_only(range, stop);
+  }
+  std::unique_ptr<Stream> create_stream() override {
+    return std::make_unique<KernelStream>(*this, inner_->create_stream());
+  }
+  void check() override { inner_->check(); }
+
+ private:
+  class KernelStream final : public ForwardingStream {
+   public:
+    KernelStream(KernelLikeDevice& device, std::unique_ptr<Stream> inner)
+        : ForwardingStream(std::move(inner)), device_(device) {}
+    std::uint64_t jpeg_workspace_bytes(const jpeg::FrameFile& file) const override { return file.bytes; }
+    void decode_jpeg(const JpegWork& work) override {
+      synchronize();
+      std::uint64_t needed = 0;
+      for (std::size_t i = 0; i < work.images.size(); ++i) {
+        needed += work.images[i].file.bytes;
+        work.faults[i] = static_cast<std::uint32_t>(decode(work.images[i]));
+      }
+      EXPECT_GE(work.workspace_bytes, needed);
+      std::memset(work.workspace, 0xA5, work.workspace_bytes);
+      device_.decoded_ += work.images.size();
+    }
+
+   private:
+    static jpeg::Fault decode(const JpegWork::Image& image) {
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(image.data) % 16, 0U);
+      const std::span<const std::byte> file(image.data, image.file.bytes);
+      const jpeg::Header header = jpeg::parse_header(file);
+      jpeg::LaneIndex lanes;
+      const jpeg::LaneIndex::Result made = lanes.build(file, header);
+      if (made.fault != jpeg::Fault::none) return made.fault;
+      jpeg::Decoder decoder;
+      const auto stored = decoder.decode(
+          file, header, jpeg::parse_index(made.index, header.layout, header.data_offset, file.size()));
+      const std::uint32_t channels = header.layout.channels();
+      for (std::uint32_t y = image.box.top; y < image.box.top + image.box.height; ++y)
+        for (std::uint32_t x = image.box.left; x < image.box.left + image.box.width; ++x) {
+          const jpeg::Pixel place = jpeg::stored_place(image.file, {x, y});
+          std::array<std::uint8_t, 4> pixel{};
+          std::memcpy(pixel.data(),
+                      stored.data() + (std::size_t{place.y} * image.file.width() + place.x) * channels,
+                      channels);
+          jpeg::make_rgb(channels, pixel.data());
+          std::memcpy(image.pixels + (std::size_t{y} * image.file.upright_width() + x) * 3, pixel.data(), 3);
+        }
+      return jpeg::Fault::none;
+    }
+
+    KernelLikeDevice& device_;
+  };
+
+  std::shared_ptr<Device> inner_;
+  DeviceInfo info_;
+  std::size_t decoded_ = 0;
+};
+
+}  // namespace shard::testing
