@@ -192,4 +192,53 @@ TEST_P(LoaderContract, DecodesJpegsOfFurtherFields) {
   }
 }
 
+TEST_P(LoaderContract, ResumesInTheMiddleOfAnEpochOfJpegs) {
+  TempDir dir;
+  write_jpeg_dataset(dir.path(), {});
+  const Dataset data = Dataset::open(dir.path());
+  LoaderOptions options = free_options(views_of_any_size()[0].second);
+  Loader loader(data, device_, options);
+  const std::vector<Seen> all = run_epoch(*device_, loader, 1);
+  ASSERT_EQ(all.size(), 5U);
+  loader.start_epoch(1);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(loader.next());
+  Loader other(data, device_, options);
+  other.resume(LoaderState::parse(loader.state().serialize()));
+  std::vector<Seen> rest;
+  while (std::optional<Batch> batch = other.next()) rest.push_back(look(*device_, *batch));
+  EXPECT_EQ(rest, std::vector<Seen>(all.begin() + 2, all.end()));
+}
+
+// The image data end too early.
+TEST_P(LoaderContract, NamesTheJpegThatIsDamaged) {
+  TempDir dir;
+  write_jpeg_dataset(dir.path(), {});
+  std::uint64_t at = 0;
+  {
+    const Dataset data = Dataset::open(dir.path());
+    const ShardReader& shard = data.shard(0);
+    const std::span<const std::byte> frame = shard.images().frame(3);
+    const auto file = file_of(frame, shard.images().frame_spec(3).file);
+    const std::size_t begin = jpeg::parse_header(file).data_offset;
+    at = static_cast<std::uint64_t>(frame.data() - shard.mapping().data()) + (begin + file.size()) / 2;
+  }
+  const int shard = ::open((dir.path() / "shard-0.safetensors").c_str(), O_WRONLY | O_CLOEXEC);
+  ASSERT_EQ(::pwrite(shard, "\xFF\xD9", 2, static_cast<off_t>(at)), 2);
+  ::close(shard);
+  const Dataset data = Dataset::open(dir.path());
+  TransformOptions view;
+  view.resize = ResizeKind::squash;
+  view.resize_height = view.resize_width = 16;
+  for (const TransportKind kind : all_transports(dir.path()))
+    for (const bool several : {false, true}) {
+      SCOPED_TRACE(to_string(kind));
+      LoaderOptions options = free_options(view);
+      options.transport = kind;
+      if (several) options.further_views = {view};
+      Loader loader(data, device_, options);
+      EXPECT_SHARD_ERROR(run_epoch(*device_, loader, 0), ErrorCode::corrupt,
+                         "shard-0.safetensors\": sample 3 (\"k3\")");
+    }
+}
+
 }  // namespace shard::testing
