@@ -5,8 +5,8 @@
 //   none     the sample    as it is stored       -
 //   zstd     a frame       as the sample         by the host, on the way
 //   packed   a frame       as it is stored       by the device, in the transform
-//   jpeg     a frame       as it is stored       by the device, before the transforms of all views; by one that
-//                                                reads host memory, for one view, in the transform
+//   jpeg     a frame       as it is stored       by the device, before the transforms of all views; by the
+//                                                host device, for one view, in the transform
 //   mixed    a frame       as the sample         by the host, on the way
 //
 // mixed: a data set that was put together from several, whose codecs differ.

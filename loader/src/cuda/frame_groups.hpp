@@ -1,4 +1,4 @@
-// Which frames of codec jpeg of a work are decoded at a time, so that they do not take more than its workspace.
+// Which frames of codec jpeg of a work are decoded at a time, so that they take no more than its workspace.
 #pragma once
 
 #include <cstddef>

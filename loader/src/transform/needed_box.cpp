@@ -10,14 +10,15 @@ namespace shard {
 
 namespace {
 
-struct Span {
+struct SeenPixels {
   std::uint32_t begin = 0;
   std::uint32_t size = 0;
 };
 
 // Of one axis: what the outputs that a view shows see of a box (exact_filter.hpp), and a pixel on each side,
 // so that no rounding counts.
-Span seen(ResizeFilter filter, std::uint32_t box, std::uint32_t resized, const ShownOutputs& shown) {
+SeenPixels seen_pixels(ResizeFilter filter, std::uint32_t box, std::uint32_t resized,
+                       const ShownOutputs& shown) {
   if (shown.begin == shown.end) return {0, 1};
   if (resized == box) return {shown.begin, shown.end - shown.begin};
   const double scale = static_cast<double>(box) / resized;
@@ -38,10 +39,10 @@ SampleBox needed_box(const TransformWork& work, std::size_t row) {
   if (!work.exact || work.patch != 0 || work.padded || work.only_decodes()) return box;
   const std::uint32_t height = resized_height(work, crop);
   const std::uint32_t width = resized_width(work, crop);
-  const Span rows =
-      seen(work.filter, crop.height, height, shown_outputs(height, crop.row, work.delivered.height));
-  const Span columns =
-      seen(work.filter, crop.width, width, shown_outputs(width, crop.column, work.delivered.width));
+  const SeenPixels rows =
+      seen_pixels(work.filter, crop.height, height, shown_outputs(height, crop.row, work.delivered.height));
+  const SeenPixels columns =
+      seen_pixels(work.filter, crop.width, width, shown_outputs(width, crop.column, work.delivered.width));
   return {box.left + columns.begin, box.top + rows.begin, columns.size, rows.size};
 }
 

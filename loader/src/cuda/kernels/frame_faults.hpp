@@ -7,8 +7,8 @@
 
 namespace shard {
 
-// Sets broken[rows[i]] to 1 for each i below `count` whose fault is not 0. `faults` and `rows`: device memory;
-// `broken`: memory that the device can address. Errors: io (CUDA's message).
+// Sets broken[rows[i]] to 1 for each i below `count` whose fault is not 0. `faults` and `rows`: device
+// memory; `broken`: memory that the device can address. Errors: io (CUDA's message).
 void launch_frame_faults(const std::uint32_t* faults, const std::uint32_t* rows, std::uint32_t count,
                          std::uint32_t* broken, cudaStream_t stream);
 
