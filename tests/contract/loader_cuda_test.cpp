@@ -5,6 +5,7 @@
 #include "loader_contract.hpp"
 #include "loader_free_contract.hpp"
 #include "loader_free_fields_contract.hpp"
+#include "loader_jpeg_contract.hpp"
 #include "loader_views_contract.hpp"
 #include "shard/loader/cuda_device.hpp"
 

@@ -35,11 +35,17 @@ void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 constexpr CodecSpec kNone;
 constexpr CodecSpec kZstd{CodecSpec::Kind::zstd, 1};
 constexpr CodecSpec kPacked{CodecSpec::Kind::packed};
+constexpr CodecSpec kJpeg{CodecSpec::Kind::jpeg};
 constexpr Way kWays[] = {{"mapped", TransportKind::mapped, kNone, false},
                          {"mapped_packed", TransportKind::mapped, kPacked, false},
                          {"mapped_gpu_like", TransportKind::mapped, kNone, true},
                          {"mapped_gpu_like_packed", TransportKind::mapped, kPacked, true},
                          {"mapped_gpu_like_staging", TransportKind::mapped, kNone, true, true},
+                         {"mapped_jpeg", TransportKind::mapped, kJpeg, false},
+                         {"mapped_gpu_like_jpeg", TransportKind::mapped, kJpeg, true},
+                         {"staged_gpu_like_jpeg", TransportKind::staged, kJpeg, true},
+                         {"resident_gpu_like_jpeg", TransportKind::resident, kJpeg, true},
+                         {"direct_jpeg", TransportKind::direct, kJpeg, false},
                          {"staged", TransportKind::staged, kNone, false},
                          {"staged_zstd", TransportKind::staged, kZstd, false},
                          {"staged_packed", TransportKind::staged, kPacked, false},
@@ -140,11 +146,20 @@ class LoaderFaults : public ::testing::TestWithParam<Way> {
     while (auto batch = loader.next()) all.push_back(look(*device_, *batch));
     return all;
   }
+  // What the sample decodes to.
+  std::vector<std::byte> expected_sample(const Dataset& pristine, std::uint64_t id) const {
+    if (shape_.codec.kind != CodecSpec::Kind::jpeg) return sample_of(shape_, id);
+    const Dataset::Location at = pristine.locate(id);
+    std::vector<std::byte> pixels(shape_.spec.size_bytes());
+    pristine.shard(at.shard).images().read(at.sample, pixels);
+    return pixels;
+  }
   void expect_right(const std::vector<Seen>& all, std::uint64_t batches) {
     EXPECT_EQ(all.size(), batches);
+    const Dataset pristine = Dataset::open(dir_.path() / "pristine");
     for (const Seen& seen : all)
       for (std::size_t i = 0; i < seen.ids.size(); ++i) {
-        const auto expected = sample_of(shape_, seen.ids[i]);
+        const auto expected = expected_sample(pristine, seen.ids[i]);
         ASSERT_EQ(0, std::memcmp(expected.data(), seen.images.data() + i * 3600, 3600))
             << "sample " << seen.ids[i];
       }

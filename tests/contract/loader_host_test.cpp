@@ -3,6 +3,7 @@
 #include "loader_contract.hpp"
 #include "loader_free_contract.hpp"
 #include "loader_free_fields_contract.hpp"
+#include "loader_jpeg_contract.hpp"
 #include "loader_views_contract.hpp"
 
 namespace shard::testing {

@@ -7,6 +7,7 @@
 #include "loader_contract.hpp"
 #include "loader_free_contract.hpp"
 #include "loader_free_fields_contract.hpp"
+#include "loader_jpeg_contract.hpp"
 #include "loader_views_contract.hpp"
 #include "step_device.hpp"
 
@@ -59,6 +60,24 @@ TEST_P(StepLoader, SeesAConsumerThatReadsBeforeTheBatchIsThere) { EXPECT_NE(race
 INSTANTIATE_TEST_SUITE_P(Transports, StepLoader,
                          ::testing::Values(TransportKind::mapped, TransportKind::staged,
                                            TransportKind::direct, TransportKind::resident));
+
+// Frames are decoded by streams of their own, several batches at a time.
+TEST_P(StepLoader, OrdersTheDecodingOfJpegsAfterTheirCopiesAndBeforeTheirTransforms) {
+  for (const bool late : {false, true}) {
+    TempDir dir;
+    write_jpeg_dataset(dir.path(), {});
+    const Dataset data = Dataset::open(dir.path());
+    auto device = std::make_shared<StepDevice>();
+    device->run_freely(11);
+    LoaderOptions options = free_options(views_of_any_size()[0].second);
+    options.transport = GetParam();
+    options.further_views = {views_of_any_size()[3].second};
+    if (late) options.memory.batch_bytes = data.info().largest().sample_bytes;
+    Loader loader(data, device, options);
+    for (std::uint64_t epoch = 0; epoch < 3; ++epoch) run_epoch(*device, loader, epoch);
+    EXPECT_EQ(device->races(), std::vector<std::string>{});
+  }
+}
 
 LoaderOptions two_slots() {
   LoaderOptions options;

@@ -43,6 +43,36 @@ def read(path):
     return dict(safetensors.deserialize(raw)), metadata, 8 + length
 
 
+def is_free(shape):
+    """Samples of any size: rows and columns are 0."""
+    return len(shape) == 3 and shape.count(0) == 2
+
+
+def frames_of(tensors, frames, offsets):
+    """The stored frames, one after the other."""
+    ends = np.frombuffer(bytes(tensors[offsets]["data"]), "<u8")
+    data = bytes(tensors[frames]["data"])
+    assert ends[0] == 0 and ends[-1] == len(data)
+    return [data[ends[i] : ends[i + 1]] for i in range(len(ends) - 1)]
+
+
+def check_frames(path, tensors, codec, shape, prefix, frames):
+    """Frames, and what the head says of each: its size, the file in it."""
+    samples = tensors["checksums"]["shape"][0]
+    stored = frames_of(tensors, frames, prefix + "frame_offsets")
+    assert len(stored) == samples, path
+    if is_free(shape):
+        table = tensors[prefix + "shapes"]
+        assert (table["dtype"], list(table["shape"])) == ("U32", [samples, 2]), path
+    if codec.startswith("jpeg:"):
+        table = tensors[prefix + "jpeg_files"]
+        assert (table["dtype"], list(table["shape"])) == ("U32", [samples, 4]), path
+        rows = np.frombuffer(bytes(table["data"]), "<u4").reshape(samples, 4)
+        for frame, (size, *_) in zip(stored, rows, strict=True):
+            file = frame[:size]
+            assert file.startswith(b"\xff\xd8\xff") and b"\xff\xd9" in file and len(frame) % 16 == 0, path
+
+
 def check_field(path, tensors, metadata, name):
     """A further image field: its tensors have the dtypes and shapes of its metadata; the padding is zero."""
     shape = [int(axis) for axis in metadata[f"image.{name}.shape"].split(",")]
@@ -50,24 +80,32 @@ def check_field(path, tensors, metadata, name):
     dtype, width = DTYPES[metadata[f"image.{name}.dtype"]]
     assert tensors[f"{name}.checksums"]["shape"] == [samples], path
     assert not any(bytes(tensors[f"{name}.padding"]["data"])), path
-    if metadata[f"image.{name}.codec"] == "none":
+    codec = metadata[f"image.{name}.codec"]
+    if codec == "none" and not is_free(shape):
         assert (tensors[name]["dtype"], list(tensors[name]["shape"])) == (dtype, [samples] + shape), path
         assert len(tensors[name]["data"]) == samples * width * int(np.prod(shape)), path
     else:
-        ends = np.frombuffer(bytes(tensors[f"{name}.frame_offsets"]["data"]), "<u8")
-        assert ends[0] == 0 and ends[-1] == len(tensors[f"{name}.frames"]["data"]), path
+        check_frames(path, tensors, codec, shape, f"{name}.", f"{name}.frames")
+
+
+def profile_of(metadata, shape, fields, images):
+    """The lowest version that has all of it."""
+    shapes = [shape] + [[int(a) for a in metadata[f"image.{name}.shape"].split(",")] for name in images]
+    codecs = [metadata["codec"]] + [metadata[f"image.{name}.codec"] for name in images]
+    if any(is_free(of) for of in shapes) or any(codec.startswith("jpeg:") for codec in codecs):
+        return "3"
+    tensor = metadata["layout"] == "tensor"
+    wide = tensor or metadata["dtype"] == "u16" or shape[0 if metadata["layout"] == "nchw" else 2] > 4
+    return "2" if fields or wide or metadata["mean"].count(",") != 2 else "1"
 
 
 def check_any(path):
     tensors, metadata, _ = read(path)
     fields = {key[6:]: value for key, value in metadata.items() if key.startswith("field.")}
     shape = [int(axis) for axis in metadata["shape"].split(",")]
-    tensor = metadata["layout"] == "tensor"
-    wide = tensor or metadata["dtype"] == "u16" or shape[0 if metadata["layout"] == "nchw" else 2] > 4
-    wide = wide or metadata["mean"].count(",") != 2
-    assert metadata["shard.profile"] == ("2" if fields or wide else "1"), path
-    assert len(shape) == 3 or tensor and 1 <= len(shape) <= 4, path
     images = {name: role for name, role in fields.items() if role in ("image", "mask")}
+    assert metadata["shard.profile"] == profile_of(metadata, shape, fields, images), path
+    assert len(shape) == 3 or metadata["layout"] == "tensor" and 1 <= len(shape) <= 4, path
     for name in images:
         check_field(path, tensors, metadata, name)
     for name in fields.keys() - images.keys():
@@ -79,12 +117,13 @@ def check_any(path):
     offsets = np.frombuffer(bytes(tensors["key_offsets"]["data"]), "<u8")
     assert len(offsets) == samples + 1
     dtype, width = DTYPES[metadata["dtype"]]
-    if metadata["codec"] == "none":
+    if metadata["codec"] == "none" and not is_free(shape):
         assert tensors["images"]["dtype"] == dtype, path
         assert list(tensors["images"]["shape"]) == [samples] + shape, path
         assert len(tensors["images"]["data"]) == samples * width * int(np.prod(shape)), path
     else:
         assert tensors["image_frames"]["dtype"] == "U8", path
+        check_frames(path, tensors, metadata["codec"], shape, "", "image_frames")
     if metadata["dtype"] != "bf16":  # numpy has no bfloat16
         assert set(load_file(path)) == set(tensors), path
     return tensors, metadata
@@ -101,6 +140,10 @@ def check_golden(path):
     if tensors["labels"]["dtype"] == "I64":
         assert np.frombuffer(bytes(tensors["labels"]["data"]), "<i8").tolist() == list(range(samples)), path
     if metadata["codec"] != "none":
+        return
+    if "image_frames" in tensors:
+        for i, frame in enumerate(frames_of(tensors, "image_frames", "frame_offsets")):
+            assert frame == sample_bytes(len(frame), i), (path, i)
         return
     images = bytes(tensors["images"]["data"])
     size = len(images) // samples

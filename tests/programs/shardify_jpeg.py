@@ -244,6 +244,51 @@ class Originals(JpegCase):
         second = self.summary("--rank", "1", "--world-size", "2", out=out)
         self.assertEqual(second["jpeg"], expected)
 
+    def test_without_digests_of_pixels_all_else_is_the_same(self):
+        files = self.all_of_them()
+        write(self.images / "odd" / "a.png", png(3))
+        self.assert_code(self.convert("--quiet"), 0)
+        fast = self.path / "fast"
+        summary = self.summary("--no-sample-digest", out=fast)
+        self.assertEqual(summary["jpeg"]["encoded"], 1)
+        self.assertEqual(info(fast)["pipeline"]["sample_digests"], "none")
+        with_digest, without = self.checksums(self.out), self.checksums(fast)
+        known = {key for key, (_, value) in without.items() if value != 0}
+        self.assertTrue({"odd/a.png", "kinds/progressive.jpg"} <= known, known)
+        self.assertTrue({"kinds/420.jpg", "turned/5.jpg", "kinds/cmyk.jpg"} <= set(without) - known, known)
+        self.assertEqual({key: with_digest[key] for key in known}, {key: without[key] for key in known})
+        frames = [
+            [read_shard(path)[1]["image_frames"][2] for path in shards(out)] for out in (self.out, fast)
+        ]
+        self.assertEqual(frames[0], frames[1])
+        self.assert_code(shardctl("verify", fast), 0)
+        self.assert_code(shardctl("compare", fast, self.images), 0)
+        self.assert_code(shardctl("compare", fast, self.out), 0)
+        self.assertEqual(files.keys() - self.export(fast, self.path / "files").keys(), set())
+        self.assertEqual(
+            shardctl("duplicates", fast, "--json").out,
+            shardctl("duplicates", self.out, "--json").out.replace(str(self.out), str(fast)),
+        )
+        plain = self.path / "plain"
+        self.assert_code(shardctl("repack", fast, plain, "--codec", "packed", "--quiet"), 0)
+        before = digests(plain)
+        (plain / "dataset.json").unlink()
+        shards(plain)[-1].unlink()
+        self.assert_code(shardctl("repack", fast, plain, "--codec", "packed", "--quiet"), 0)
+        self.assertEqual(digests(plain), before)
+        self.assert_code(shardctl("compare", plain, self.out), 0)
+        # Damage is found by the digest of the frame.
+        path = shards(fast)[0]
+        data = bytearray(path.read_bytes())
+        data[-40] ^= 1
+        path.write_bytes(bytes(data))
+        self.assert_code(shardctl("verify", fast), 1)
+        self.assert_code(shardctl("show", fast, "0..5", "-o", self.path / "sheet.png"), 1)
+        again = self.path / "again"
+        self.assert_refused(self.convert("--no-sample-digest", out=self.out), "sample_digests")
+        refused = shardify(self.images, again, "--size", "64", "--codec", "jpeg", "--no-sample-digest")
+        self.assert_refused(refused, "--no-sample-digest")
+
     def test_append_refresh_and_overwrite(self):
         self.all_of_them()
         self.assert_code(self.convert("--quiet"), 0)

@@ -118,6 +118,7 @@ void StepStream::transform(const TransformWork& work) {
   if (!work.frame_bytes.empty())
     device_.note_access(*this, reinterpret_cast<std::byte*>(work.broken),
                         work.sources.size() * sizeof(std::uint32_t), true);
+  if (work.workspace != nullptr) device_.note_access(*this, work.workspace, work.workspace_bytes, true);
   if (work.only_decodes()) {
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < work.sources.size(); ++i) bytes += unpacked_room(stored_spec(work, i));
@@ -144,6 +145,8 @@ void StepStream::transform(const TransformWork& work) {
   auto tokens = std::make_shared<std::vector<std::uint32_t>>(work.tokens.begin(), work.tokens.end());
   owned.tokens = *tokens;
   owned.frame_bytes = *frames;
+  auto files = std::make_shared<std::vector<jpeg::FrameFile>>(work.files.begin(), work.files.end());
+  owned.files = *files;
   auto instructions =
       std::make_shared<std::vector<Instruction>>(work.instructions.begin(), work.instructions.end());
   auto begins = std::make_shared<std::vector<std::uint32_t>>(work.begins.begin(), work.begins.end());
@@ -151,7 +154,7 @@ void StepStream::transform(const TransformWork& work) {
   owned.begins = *begins;
   auto pairs = std::make_shared<std::vector<MixPair>>(work.pairs.begin(), work.pairs.end());
   owned.pairs = *pairs;
-  push({[owned, sources, crops, sizes, tokens, frames, instructions, begins, pairs] {
+  push({[owned, sources, crops, sizes, tokens, frames, files, instructions, begins, pairs] {
           transform_rows(owned, 0, sources->size());
           augment::mix_pairs(owned, 0, pairs->size());
         },

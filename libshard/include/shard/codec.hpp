@@ -28,6 +28,15 @@ struct FrameSpec {
       : sample(of), file(with_file) {}
 };
 
+// Columns [left, left + width) and rows [top, top + height) of a sample. Not empty.
+struct SampleBox {
+  std::uint32_t left = 0;
+  std::uint32_t top = 0;
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+  bool operator==(const SampleBox&) const = default;
+};
+
 // A codec for samples of one SampleSpec, which may be free. Immutable and cheap to copy.
 // Several threads may call const members at once.
 //
@@ -59,10 +68,15 @@ class Codec {
   void decode(std::span<const std::byte> frame, std::span<std::byte> sample) const {
     decode(frame, sample, spec_);
   }
+  // The same, but only the box is needed, which must be inside the sample. Codec jpeg leaves the rest of
+  // `sample` as it is, and does not find all damage outside of the box. `frame` must not change meanwhile.
+  void decode_part(std::span<const std::byte> frame, std::span<std::byte> sample, const FrameSpec& of,
+                   const SampleBox& box) const;
   // decode(encode(sample)) may differ from the sample.
   bool lossy() const noexcept { return lossy_; }
 
-  // The smallest and the largest possible size of a frame.
+  // The smallest and the largest possible size of a frame; codec jpeg: of that of a file, without one the
+  // largest of any.
   std::uint64_t least_frame_bytes(const FrameSpec& of) const noexcept;
   std::uint64_t least_frame_bytes() const noexcept { return least_frame_bytes(spec_); }
   std::uint64_t most_frame_bytes(const FrameSpec& of) const noexcept;

@@ -253,6 +253,8 @@ class StoredImages {
   FrameSpec frame_spec(std::uint64_t sample) const;
   // XXH3-64 of the sample before the codec.
   std::uint64_t checksum(std::uint64_t sample) const;
+  // False: nobody has decoded this JPEG file yet, so checksum() is 0. That of its frame is known.
+  bool has_checksum(std::uint64_t sample) const;
   // XXH3-64 of frame(): the same if samples are not framed().
   std::uint64_t frame_checksum(std::uint64_t sample) const;
   // The stored bytes of the sample: one frame, or a row if they are not framed(). Throws unsupported if the

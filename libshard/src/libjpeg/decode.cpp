@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <vector>
 
 #include "jpeg/cmyk.hpp"
 #include "jpeg/orient.hpp"
+#include "jpeg/region.hpp"
 #include "libjpeg/errors.hpp"
 // after jpeglib.h
 #include <jerror.h>
@@ -36,12 +38,18 @@ struct Decoder::Impl {
   void start(std::span<const std::byte> file, const PixelsOut& out);
   void read_rows(std::uint8_t* to, std::size_t stride, JDIMENSION count);
   void read(const PixelsOut& out);
+  bool skips_exactly() const;
+  void read_part(const jpeg::PixelBox& part, std::uint8_t* to, std::size_t stride, std::size_t channels);
+
+  void put_upright(const PixelsOut& out, const jpeg::PixelBox& part, const jpeg::PixelBox& upright);
 
   Errors errors;
   jpeg_decompress_struct info{};
   bool extra_bytes = false;
   std::vector<std::uint8_t> cmyk;   // a row
   std::vector<std::uint8_t> strip;  // rows before they are turned
+  std::vector<std::uint8_t> turned;
+  std::vector<std::uint8_t> row;  // of which a part is needed
 };
 
 void Decoder::Impl::start(std::span<const std::byte> file, const PixelsOut& out) {
@@ -96,8 +104,80 @@ void Decoder::Impl::read(const PixelsOut& out) {
   }
 }
 
+// Whether rows and columns can be left out without changing others: not with all samplings (libjpeg-turbo
+// 2.1.5).
+bool Decoder::Impl::skips_exactly() const {
+  const int h = info.max_h_samp_factor;
+  const int v = info.max_v_samp_factor;
+  return (h <= 2 && v <= 2) || (h == 4 && v == 1);
+}
+
+// Rows of the part, `stride` apart. Runs under the guard.
+void Decoder::Impl::read_part(const jpeg::PixelBox& part, std::uint8_t* to, std::size_t stride,
+                              std::size_t channels) {
+  JDIMENSION left = 0;
+  if (skips_exactly()) {
+    // Upsampling looks one sample of colour to the side, and treats the first and the last of a row apart.
+    const auto margin = static_cast<JDIMENSION>(2 * info.max_h_samp_factor);
+    left = part.left - std::min(part.left, margin);
+    JDIMENSION width = std::min(info.output_width - left, part.left - left + part.width + margin);
+    if (width < info.output_width) jpeg_crop_scanline(&info, &left, &width);
+    if (part.top > 0) jpeg_skip_scanlines(&info, part.top);
+  }
+  while (info.output_scanline < part.top) read_rows(row.data(), 0, 1);
+  const bool whole = info.output_width == part.width;
+  for (std::uint32_t y = 0; y < part.height; ++y, to += stride) {
+    read_rows(whole ? to : row.data(), 0, 1);
+    if (!whole) std::memcpy(to, row.data() + (part.left - left) * channels, part.width * channels);
+  }
+}
+
+// The part is in `strip`.
+void Decoder::Impl::put_upright(const PixelsOut& out, const jpeg::PixelBox& part,
+                                const jpeg::PixelBox& upright) {
+  const std::size_t channels = out.channels;
+  turned.resize(strip.size());
+  jpeg::turn_upright({strip.data(), part.width, part.height, out.channels, part.width * channels},
+                     out.orientation, turned.data());
+  const std::size_t stride = (out.orientation >= 5 ? out.height : out.width) * channels;
+  for (std::size_t y = 0; y < upright.height; ++y)
+    std::memcpy(out.data + (upright.top + y) * stride + upright.left * channels,
+                turned.data() + y * upright.width * channels, upright.width * channels);
+}
+
 Decoder::Decoder() : impl_(std::make_unique<Impl>()) {}
 Decoder::~Decoder() = default;
+
+void Decoder::decode_part(std::span<const std::byte> file, const PixelsOut& out,
+                          const jpeg::PixelBox& upright) {
+  Impl& self = *impl_;
+  jpeg::FrameFile shape;
+  shape.size = out.width | out.height << 16;
+  shape.orientation = out.orientation;
+  const jpeg::PixelBox part = jpeg::stored_box(shape, upright);
+  self.errors.reset(Impl::passes, &self);
+  const std::size_t channels = out.channels;
+  const std::size_t part_bytes = part.width * channels;
+  try {
+    self.start(file, out);
+    if (self.info.num_components == 4) self.cmyk.resize(std::size_t{out.width} * 4);
+    self.row.resize(out.width * channels);
+    if (out.orientation == 1) {
+      const std::size_t stride = out.width * channels;
+      self.errors.guard([&] {
+        self.read_part(part, out.data + part.top * stride + part.left * channels, stride, channels);
+      });
+    } else {
+      self.strip.resize(part.height * part_bytes);
+      self.errors.guard([&] { self.read_part(part, self.strip.data(), part_bytes, channels); });
+    }
+  } catch (...) {
+    jpeg_abort_decompress(&self.info);
+    throw;
+  }
+  jpeg_abort_decompress(&self.info);
+  if (out.orientation != 1) self.put_upright(out, part, upright);
+}
 
 bool Decoder::decode(std::span<const std::byte> file, const PixelsOut& out) {
   Impl& self = *impl_;

@@ -1,12 +1,14 @@
-// Whole JPEG files to pixels by libjpeg-turbo's default decoder: ISLOW, fancy upsampling, not merged; gray
-// and RGB as libjpeg delivers them, four components as CMYK turned to RGB (jpeg/cmyk.hpp). For files whose
-// header was parsed (jpeg/header.hpp), so that each has the tables that it needs.
+// JPEG files, or parts of them, to pixels by libjpeg-turbo's default decoder: ISLOW, fancy upsampling, not
+// merged; gray and RGB as libjpeg delivers them, four components as CMYK turned to RGB (jpeg/cmyk.hpp). For
+// files whose header was parsed (jpeg/header.hpp), so that each has the tables that it needs.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+
+#include "jpeg/region.hpp"
 
 namespace shard::libjpeg {
 
@@ -31,6 +33,9 @@ class Decoder {
   // an encoder's, or a sign of damage. Errors: corrupt (also another size than that of `out`, and whatever
   // else libjpeg warns of), unsupported, resource.
   bool decode(std::span<const std::byte> file, const PixelsOut& out);
+  // Fills a box of the upright image, which is inside it, and leaves the rest of `out`. The data are read as
+  // far as that needs, so damage behind it is not found. Errors: those of decode().
+  void decode_part(std::span<const std::byte> file, const PixelsOut& out, const jpeg::PixelBox& upright);
 
  private:
   struct Impl;

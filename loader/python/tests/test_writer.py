@@ -251,7 +251,7 @@ def test_jpegs_of_images_and_further_images(tmp_path):
     assert data.codec == "jpeg:90"
     assert not data.verify()
     for i, image in enumerate(images):
-        assert np.array_equal(data[i], decoded_jpeg(image, 90))
+        assert np.array_equal(data[i][0], decoded_jpeg(image, 90))
         assert np.array_equal(data.image("left", i), decoded_jpeg(image, 70))
         assert np.array_equal(data.image("gray", i)[:, :, 0], decoded_jpeg(image[:, :, 0], 95))
 

@@ -1,5 +1,5 @@
-// Codecs zstd and jpeg, and data sets whose codecs differ: the host decodes frames on the way, so the device
-// gets samples.
+// Codec zstd, and data sets whose codecs differ: the host decodes frames on the way,
+// so the device gets samples.
 #include "codec/stored_form.hpp"
 
 namespace shard {

@@ -64,9 +64,12 @@ class PackedForm final : public StoredForm {
                          options.resize != ResizeKind::none || options.padded != 0 || options.patch != 0;
     return resized && !device.reads_host_memory;
   }
-  void describe(TransformWork& work, std::span<const std::uint64_t> sizes,
-                std::byte* scratch) const override {
-    work.frame_bytes = sizes;
+  // Samples of any size: each view decodes what it needs.
+  bool decodes_first(std::size_t views, const DeviceInfo&) const noexcept override {
+    return views > 1 && !is_free();
+  }
+  void describe(TransformWork& work, const StoredFrames& frames, std::byte* scratch) const override {
+    work.frame_bytes = frames.sizes;
     work.unpacked = scratch;
   }
 };

@@ -22,7 +22,7 @@ constexpr std::array kForms{
     FormRow{CodecSpec::Kind::none, make_raw_form},
     FormRow{CodecSpec::Kind::packed, make_packed_form},
     FormRow{CodecSpec::Kind::zstd, make_host_decoded_form},
-    FormRow{CodecSpec::Kind::jpeg, make_host_decoded_form},
+    FormRow{CodecSpec::Kind::jpeg, make_jpeg_form},
 };
 
 }  // namespace
@@ -89,6 +89,10 @@ std::unique_ptr<const StoredForm> make_stored_form(const DatasetInfo& info,
   StoredField of{field ? info.fields[*field].spec : info.spec, field, info.largest(field)};
   if (field && info.spec.is_free())
     of.image_pixel_bytes = std::uint64_t{info.spec.channels} * size_bytes(info.spec.dtype);
+  if (field) of.images_may_be_late = make_stored_form(info)->may_be_late();
+  std::uint64_t stored = 0;
+  for (const ShardSummary& shard : info.shards) stored += shard.size_bytes;
+  of.mean_stored_bytes = stored / std::max<std::uint64_t>(info.samples(), 1) + 1;
   const CodecSpec& codec = field ? info.fields[*field].codec : info.codec;
   if (info.mixed_codecs) return make_host_decoded_form(of);
   for (const FormRow& row : kForms)

@@ -1,11 +1,12 @@
-// StoredForm: what a loader must know about how samples are stored. There are three implementations, each in
+// StoredForm: what a loader must know about how samples are stored. There are four implementations, each in
 // a file of this folder; stored_form.cpp has a table of them. Nothing else in the loader asks for the codec.
 //
 //   codec    stored        reaches the device    decoded
 //   none     the sample    as it is stored       -
 //   zstd     a frame       as the sample         by the host, on the way
 //   packed   a frame       as it is stored       by the device, in the transform
-//   jpeg     a frame       as the sample         by the host, on the way
+//   jpeg     a frame       as it is stored       by the device, before the transforms of all views; by one that
+//                                                reads host memory, for one view, in the transform
 //   mixed    a frame       as the sample         by the host, on the way
 //
 // mixed: a data set that was put together from several, whose codecs differ.
@@ -38,6 +39,18 @@ struct StoredSample {
   std::uint64_t size_bytes = 0;
   // Where they are mapped. Null if the size was known without looking this up.
   const std::byte* mapped = nullptr;
+  // Codec jpeg.
+  jpeg::FrameFile file{};
+};
+
+// What is known of the frames of a batch, or of some of its rows.
+struct StoredFrames {
+  std::span<const std::uint64_t> sizes;
+  std::span<const jpeg::FrameFile> files;  // of another codec than jpeg: not used
+
+  StoredFrames part(std::size_t first, std::size_t rows) const {
+    return {sizes.subspan(first, rows), files.subspan(first, rows)};
+  }
 };
 
 // Which image field of a data set.
@@ -49,6 +62,10 @@ struct StoredField {
   LargestSample largest{};
   // Bytes of a pixel of the images, decoded.
   std::uint64_t image_pixel_bytes = 1;
+  // More than the mean frame: of a shard, by its samples.
+  std::uint64_t mean_stored_bytes = 0;
+  // There may be no room for some images of a batch (StoredForm::may_be_late()).
+  bool images_may_be_late = true;
 };
 
 // Immutable and thread safe. The default implementations are for codec none.
@@ -63,10 +80,14 @@ class StoredForm {
   const SampleSpec& recorded() const noexcept { return of_.recorded; }
   // The most bytes of a sample that go to the device.
   virtual std::uint64_t most_bytes_to_device() const noexcept { return most_decoded_bytes(); }
+  // The same of a usual sample, if that is only a bound.
+  virtual std::uint64_t usual_bytes_to_device() const noexcept { return most_bytes_to_device(); }
   // Every sample has most_bytes_to_device().
   virtual bool fixed_size() const noexcept { return !is_free(); }
   // Samples are of any size.
   bool is_free() const noexcept { return recorded().is_free(); }
+  // There may be no room for all samples of a batch: room_bytes() is for what batches usually have.
+  virtual bool may_be_late() const noexcept { return is_free(); }
   // The most bytes that the transform reads of a sample.
   std::uint64_t most_decoded() const noexcept {
     return is_free()
@@ -78,12 +99,12 @@ class StoredForm {
   // Room for the samples of a batch that go to the device, in one block. Samples of any size: what
   // MemoryOptions::batch_bytes allows, and at least one sample (two: samples are mixed). Of a further field,
   // whose samples have the sizes of their images, the same share by its bytes per pixel.
-  std::uint64_t room_bytes(const LoaderOptions& options) const noexcept;
+  virtual std::uint64_t room_bytes(const LoaderOptions& options) const noexcept;
   // The same for samples that are decoded on the device.
-  std::uint64_t decoded_room_bytes(const LoaderOptions& options) const noexcept;
+  virtual std::uint64_t decoded_room_bytes(const LoaderOptions& options) const noexcept;
   // The bytes of one of kLateGroups groups of samples for which there was no room (LateMemory): at least
   // those of the largest sample.
-  std::uint64_t late_group_bytes(const LoaderOptions& options) const noexcept;
+  virtual std::uint64_t late_group_bytes(const LoaderOptions& options) const noexcept;
   // The bytes of one sample that go to the device. Errors: corrupt (naming shard and sample), those of
   // Dataset::shard().
   virtual StoredSample locate(const Dataset& dataset, const Dataset::Location& at) const;
@@ -105,9 +126,21 @@ class StoredForm {
   virtual SampleSpec transform_input() const { return recorded(); }
   // True if a view's transform unpacks samples into device memory first: decoded_room_bytes().
   virtual bool needs_scratch(const TransformOptions&, const DeviceInfo&) const noexcept { return false; }
-  // Sets what the transform needs besides addresses. `sizes`: the bytes of each sample of the batch.
-  // `scratch`: decoded_room_bytes(), if needed. Both must live as long as `work` is used.
-  virtual void describe(TransformWork& /*work*/, std::span<const std::uint64_t> /*sizes*/,
+  // True if frames are decoded before the transforms of a batch of so many views, which then read samples:
+  // decoded_room_bytes().
+  virtual bool decodes_first(std::size_t /*views*/, const DeviceInfo&) const noexcept { return false; }
+  // True if a FrameDecoder does it, in as many parts of a batch as the room asks for.
+  virtual bool decodes_in_parts() const noexcept { return false; }
+  // What a FrameDecoder needs on a device for each frame that it decodes at a time
+  // (TransformWork::workspace_bytes): usually, and at least.
+  struct Workspace {
+    std::uint64_t usual_bytes = 0;
+    std::uint64_t least_bytes = 0;
+  };
+  virtual Workspace workspace(const LoaderOptions&, const DeviceInfo&) const noexcept { return {}; }
+  // Sets what the transform needs besides addresses. `scratch`: decoded_room_bytes(), if needed. Both must
+  // live as long as `work` is used.
+  virtual void describe(TransformWork& /*work*/, const StoredFrames& /*frames*/,
                         std::byte* /*scratch*/) const {}
 
  protected:
@@ -115,6 +148,8 @@ class StoredForm {
   std::uint64_t most_decoded_bytes() const noexcept {
     return is_free() ? largest().sample_bytes : recorded().size_bytes();
   }
+  std::uint64_t mean_stored_bytes() const noexcept { return of_.mean_stored_bytes; }
+  bool images_may_be_late() const noexcept { return of_.images_may_be_late; }
 
  private:
   // `image_bytes` of images have room for as many pixels as the result has of this field.
@@ -133,6 +168,6 @@ std::unique_ptr<const StoredForm> make_stored_form(const DatasetInfo& info,
                                                    std::optional<std::size_t> field = {});
 
 using MakeStoredForm = std::unique_ptr<const StoredForm>(const StoredField& of);
-MakeStoredForm make_raw_form, make_packed_form, make_host_decoded_form;
+MakeStoredForm make_raw_form, make_packed_form, make_jpeg_form, make_host_decoded_form;
 
 }  // namespace shard

@@ -21,6 +21,8 @@ void verify_stored(const StoredForm& form, const ShardReader& shard, std::uint64
                    std::span<const std::byte> bytes);
 // The same for the mapped bytes of the sample.
 void verify_mapped(const StoredForm& form, const ShardReader& shard, std::uint64_t sample);
+// The same, and all else that a device finds invalid: an index that is not that of its JPEG.
+void verify_whole(const StoredForm& form, const ShardReader& shard, std::uint64_t sample);
 // Reads the frame of a sample that the host decodes, compares it, and decodes it to `out`, which must be
 // compared by verify_stored().
 void read_verified(const StoredForm& form, const ShardReader& shard, std::uint64_t sample,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 #include <mutex>
 #include <numeric>
 #include <utility>
@@ -13,11 +14,14 @@
 
 #include "base/bytes.hpp"
 #include "cuda/blocks.hpp"
+#include "cuda/frame_groups.hpp"
+#include "cuda/kernels/frame_faults.hpp"
 #include "cuda/kernels/jpeg.hpp"
 #include "cuda/kernels/targets.hpp"
 #include "cuda/kernels/transform.hpp"
-#include "transform/jpeg_work.hpp"
 #include "shard/error.hpp"
+#include "transform/check_work.hpp"
+#include "transform/jpeg_work.hpp"
 
 namespace shard {
 
@@ -115,16 +119,23 @@ class CudaStream final : public Stream {
   }
 
   void transform(const TransformWork& work) override {
-    const CudaScope scope(context_);
-    const std::size_t bytes = (transform_scratch_bytes(work) + 255) / 256 * 256;
-    Scratch& scratch = next_scratch(bytes + mix_scratch_bytes(work));
-    TransformLaunch with;
-    with.tables_there = std::exchange(scratch.tables_there, false);
-    with.upload = take_upload();
-    scratch.tables_there =
-        launch_transform(work, scratch.pinned->data(), scratch.device->data(), stream_.get(), with);
-    launch_mix(work, scratch.pinned->data() + bytes, scratch.device->data() + bytes, stream_.get());
-    mark_used();
+    if (work.files.empty()) return transform_samples(work);
+    check_work(work);
+    std::byte* const room = work.only_decodes() ? work.target : work.unpacked;
+    std::uint64_t used = 0;
+    places_.clear();
+    for (std::size_t row = 0; row < work.sources.size(); ++row) {
+      places_.push_back(room + used);
+      used += unpacked_room(stored_spec(work, row));
+    }
+    decode(work);
+    if (work.only_decodes()) return;
+    TransformWork rest = work;
+    rest.sources = places_;
+    rest.frame_bytes = {};
+    rest.files = {};
+    rest.broken = nullptr;
+    transform_samples(rest);
   }
 
   void follow(const TargetWork& work) override {
@@ -203,6 +214,49 @@ class CudaStream final : public Stream {
     }
   }
 
+  void transform_samples(const TransformWork& work) {
+    const CudaScope scope(context_);
+    const std::size_t bytes = (transform_scratch_bytes(work) + 255) / 256 * 256;
+    Scratch& scratch = next_scratch(bytes + mix_scratch_bytes(work));
+    TransformLaunch with;
+    with.tables_there = std::exchange(scratch.tables_there, false);
+    with.upload = take_upload();
+    scratch.tables_there =
+        launch_transform(work, scratch.pinned->data(), scratch.device->data(), stream_.get(), with);
+    launch_mix(work, scratch.pinned->data() + bytes, scratch.device->data() + bytes, stream_.get());
+    mark_used();
+  }
+
+  // Frames of codec jpeg to places_.
+  void decode(const TransformWork& work) {
+    if (work.sources.empty()) return;
+    if (work.workspace == nullptr || places_.front() == nullptr)
+      throw Error(ErrorCode::invalid_argument, "transform: there is no memory to decode JPEG frames in");
+    const CudaScope scope(context_);
+    flush_upload();
+    groups_.start(work, places_);
+    while (groups_.next(group_)) {
+      const gpu::JpegPlan plan(group_.sources);
+      if (plan.workspace_bytes() > work.workspace_bytes)
+        throw Error(ErrorCode::resource,
+                    fmt::format("transform: {} JPEG frames need {} bytes of workspace; there are {}",
+                                group_.sources.size(), plan.workspace_bytes(), work.workspace_bytes));
+      const std::size_t rows_at = round_up(plan.parameter_bytes(), kScratchAlign);
+      const std::size_t size = rows_at + group_.rows.size() * sizeof(group_.rows[0]);
+      Scratch& scratch = next_scratch(size);
+      scratch.tables_there = false;
+      std::byte* const pinned = scratch.pinned->data();
+      std::byte* const device = scratch.device->data();
+      const gpu::JpegLaunch launch = plan.write(pinned, device, work.workspace);
+      std::memcpy(pinned + rows_at, group_.rows.data(), size - rows_at);
+      launch_upload({device, pinned, size}, stream_.get());
+      gpu::launch_jpeg(launch, stream_.get());
+      launch_frame_faults(launch.faults, reinterpret_cast<const std::uint32_t*>(device + rows_at),
+                          static_cast<std::uint32_t>(group_.rows.size()), work.broken, stream_.get());
+      mark_used();
+    }
+  }
+
   // Parameters of a transform or gather that is queued. Reused when its kernels have ended.
   struct Scratch {
     std::unique_ptr<Block> pinned;
@@ -260,6 +314,7 @@ class CudaStream final : public Stream {
   }
 
   static constexpr std::size_t kScratches = 16;
+  static constexpr std::size_t kScratchAlign = 256;
   static constexpr std::size_t kFewItems = 4;  // take the host as long as one launch
   static constexpr std::uint64_t kSmallItemBytes = std::uint64_t{96} << 10U;
   static constexpr std::uint64_t kTinyItemBytes = std::uint64_t{32} << 10U;
@@ -278,7 +333,10 @@ class CudaStream final : public Stream {
   std::mutex mutex_;                     // record() is for any thread
   std::vector<std::size_t> unrecorded_;  // scratches without an event after their use; guarded by mutex_
   std::vector<CopyItem> parted_;         // scratch of copy_pinned()
-  CopyItem upload_;                      // goes with what is queued next; guarded by mutex_
+  FrameGroups groups_;                   // scratch of decode(), like the two that follow
+  FrameGroup group_;
+  std::vector<const std::byte*> places_;
+  CopyItem upload_;  // goes with what is queued next; guarded by mutex_
 };
 
 }  // namespace

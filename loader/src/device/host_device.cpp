@@ -194,6 +194,7 @@ class HostStream final : public Stream {
       std::vector<SampleSize> sizes;
       std::vector<std::uint32_t> tokens;
       std::vector<std::uint64_t> frame_bytes;
+      std::vector<jpeg::FrameFile> files;
       std::vector<Instruction> instructions;
       std::vector<std::uint32_t> begins;
       std::vector<MixPair> pairs;
@@ -210,6 +211,8 @@ class HostStream final : public Stream {
     owned->work.tokens = owned->tokens;
     owned->frame_bytes.assign(work.frame_bytes.begin(), work.frame_bytes.end());
     owned->work.frame_bytes = owned->frame_bytes;
+    owned->files.assign(work.files.begin(), work.files.end());
+    owned->work.files = owned->files;
     owned->instructions.assign(work.instructions.begin(), work.instructions.end());
     owned->work.instructions = owned->instructions;
     owned->begins.assign(work.begins.begin(), work.begins.end());

@@ -15,8 +15,8 @@ namespace {
 FieldMaker::Samples samples_of(const PlacedBatch& batch, std::span<const std::byte* const> sources,
                                std::size_t parts, std::size_t part) {
   const std::size_t rows = batch.sizes.size() / parts;
-  return {sources.subspan(sources.size() - (parts - part) * rows, rows),
-          std::span<const std::uint64_t>(batch.sizes).subspan(part * rows, rows)};
+  const StoredFrames all{batch.sizes, batch.files};
+  return {sources.subspan(sources.size() - (parts - part) * rows, rows), all.part(part * rows, rows)};
 }
 
 }  // namespace
@@ -26,6 +26,7 @@ ComputeQueue::ComputeQueue(const LoaderSetup& setup, const ComputeMemory& memory
     : setup_(setup),
       pool_(pool),
       late_(late),
+      decoder_(*setup.device, memory.decoder),
       transforms_(setup.transforms),
       columns_(setup.dataset, setup.options) {
   Device& device = *setup.device;
@@ -49,10 +50,10 @@ void ComputeQueue::add(Slot& slot, const PlacedBatch& batch, std::span<const std
   Lane& lane = lanes_[lane_];
   for (const Event& event : slot.released) lane.stream->wait(event);  // usually over: nothing is queued
   lane.stream->upload(slot.columns_copy);  // beside the copies of this and later batches
-  lane.stream->wait(slot.copied_event);
+  wait_copied(slot, *lane.stream);
   lane.stream->may_leave_out(slot.unwanted);
   std::span<const std::byte* const> sources = in_place.empty() ? batch.sources : in_place;
-  if (!in_place.empty() && batch.late < batch.shapes.size()) sources = with_late(batch, in_place);
+  if (!in_place.empty() && batch.late < slot.locations.size()) sources = with_late(batch, in_place);
   lane.fields->set_shapes(slot, views);
   try {
     if (!setup_.identity)
@@ -71,13 +72,24 @@ void ComputeQueue::add(Slot& slot, const PlacedBatch& batch, std::span<const std
 std::span<const std::byte* const> ComputeQueue::with_late(const PlacedBatch& batch,
                                                           std::span<const std::byte* const> in_place) {
   sources_.clear();
+  const std::size_t rows = batch.sizes.size() / setup_.forms.size();
   for (const auto& form : setup_.forms) {
-    const std::size_t there = form->is_free() ? batch.late : batch.shapes.size();
+    const std::size_t there = form->may_be_late() ? batch.late : rows;
     sources_.insert(sources_.end(), in_place.begin(), in_place.begin() + static_cast<std::ptrdiff_t>(there));
-    sources_.insert(sources_.end(), batch.shapes.size() - there, nullptr);
+    sources_.insert(sources_.end(), rows - there, nullptr);
     in_place = in_place.subspan(there);
   }
   return sources_;
+}
+
+// Samples that stay on the device may have been copied for a batch that another lane made.
+void ComputeQueue::wait_copied(const Slot& slot, Stream& stream) {
+  stream.wait(slot.copied_event);
+  if (setup_.options.transport != TransportKind::resident || lanes_.size() == 1) return;
+  for (const Event& event : copied_) stream.wait(event);
+  if (slot.fetch.empty()) return;
+  std::swap(copied_[0], copied_[1]);
+  copied_[0] = slot.copied_event;
 }
 
 void ComputeQueue::wait() { lanes_[lane_].stream->record().wait(); }
@@ -107,31 +119,78 @@ void ComputeQueue::queue_transforms(const Slot& slot, const PlacedBatch& batch,
 
 void ComputeQueue::queue_fields(const Slot& slot, const PlacedBatch& batch,
                                 std::span<const std::byte* const> sources, std::span<const DrawnSteps> views,
-                                bool free, std::size_t first, std::size_t rows, Lane& lane) {
+                                bool late, std::size_t first, std::size_t rows, Lane& lane) {
   for (std::size_t field = 0; field < setup_.fields.size() && rows > 0; ++field) {
-    if (setup_.forms[field + 1]->is_free() != free) continue;
+    if (setup_.forms[field + 1]->may_be_late() != late) continue;
     const FieldMaker::Samples all = samples_of(batch, sources, setup_.forms.size(), field + 1);
     std::span<const SampleSize> shapes;
-    if (free) shapes = std::span(batch.shapes).subspan(first, rows);
+    if (setup_.forms[field + 1]->is_free()) shapes = std::span(batch.shapes).subspan(first, rows);
     lane.fields->queue(*lane.stream, slot, field,
-                       {all.sources.subspan(first, rows), all.sizes.subspan(first, rows)}, views, first,
-                       shapes);
+                       {all.sources.subspan(first, rows), all.frames.part(first, rows)}, views, first, shapes,
+                       decoder_);
   }
 }
 
 void ComputeQueue::queue_rows(const Slot& slot, const PlacedBatch& batch, const FieldMaker::Samples& images,
                               std::size_t first, std::size_t rows, Lane& lane) {
-  std::span<const std::byte* const> sources = images.sources.subspan(first, rows);
-  const std::span<const std::uint64_t> sizes = images.sizes.subspan(first, rows);
-  const bool once = decodes_once(setup_.dataset.info(), setup_.options);
-  if (once) {
-    queue_decoding(*lane.stream, *setup_.form, sources, sizes, lane.decoded->data(), slot.verdict->entries(),
+  const bool once = setup_.form->decodes_first(transforms_.size(), setup_.device->info());
+  if (!once) return queue_views(slot, batch, images, first, rows, false, lane);
+  if (!setup_.form->decodes_in_parts()) {
+    queue_decoding(*lane.stream, *setup_.form, images.sources.subspan(first, rows),
+                   images.frames.part(first, rows), lane.decoded->data(), slot.verdict->entries() + first,
                    decoded_);
-    sources = decoded_;
+    return queue_views(slot, batch, images, first, rows, true, lane);
   }
+  for (std::size_t done = 0; done < rows;) {
+    const std::size_t count = queue_decoder(slot, batch, images, first + done, rows - done, lane);
+    queue_views(slot, batch, images, first + done, count, true, lane);
+    done += count;
+  }
+}
+
+std::size_t ComputeQueue::queue_decoder(const Slot& slot, const PlacedBatch& batch,
+                                        const FieldMaker::Samples& images, std::size_t first,
+                                        std::size_t rows, Lane& lane) {
+  const SampleSpec spec = setup_.form->transform_input();
+  if (setup_.form->is_free())
+    shapes_.assign(batch.shapes.begin() + static_cast<std::ptrdiff_t>(first),
+                   batch.shapes.begin() + static_cast<std::ptrdiff_t>(first + rows));
+  else
+    shapes_.assign(rows, SampleSize{spec.height, spec.width});
+  const std::size_t step = setup_.options.mix.enabled() ? 2 : 1;
+  const std::size_t count = FrameDecoder::fit(spec, shapes_, step, lane.decoded->size_bytes());
+  find_boxes(batch, first, count);
+  decoder_.queue(*lane.stream, spec,
+                 {images.sources.subspan(first, count), images.frames.part(first, count),
+                  std::span(shapes_).first(count), boxes_, slot.verdict->entries() + first},
+                 lane.decoded->data(), decoded_);
+  return count;
+}
+
+// What all views need of each sample.
+void ComputeQueue::find_boxes(const PlacedBatch& batch, std::size_t first, std::size_t rows) {
+  boxes_.clear();
   for (std::size_t view = 0; view < transforms_.size(); ++view) {
     TransformWork& transform = transforms_[view];
-    transform.sources = sources;
+    transform.delivered = batch.views[view].delivered;
+    batch.draws.describe(view, first, rows, transform);
+    for (std::size_t row = 0; row < rows; ++row) {
+      const SampleBox box = needed_box(transform, row);
+      if (view == 0)
+        boxes_.push_back(box);
+      else
+        boxes_[row] = united(boxes_[row], box);
+    }
+  }
+}
+
+// `decoded`: decoded_ has the samples of these rows.
+void ComputeQueue::queue_views(const Slot& slot, const PlacedBatch& batch, const FieldMaker::Samples& images,
+                               std::size_t first, std::size_t rows, bool decoded, Lane& lane) {
+  for (std::size_t view = 0; view < transforms_.size(); ++view) {
+    TransformWork& transform = transforms_[view];
+    transform.sources =
+        decoded ? std::span<const std::byte* const>(decoded_) : images.sources.subspan(first, rows);
     transform.delivered = batch.views[view].delivered;
     if (setup_.form->is_free()) transform.sizes = std::span(batch.shapes).subspan(first, rows);
     batch.draws.describe(view, first, rows, transform);
@@ -143,8 +202,9 @@ void ComputeQueue::queue_rows(const Slot& slot, const PlacedBatch& batch, const 
       transform.tokens = std::span(batch.views[view].tokens).subspan(first, rows);
     else
       transform.target += first * transform.delivered.size_bytes();
-    if (!once) {
-      setup_.form->describe(transform, sizes, lane.decoded ? lane.decoded->data() : nullptr);
+    if (!decoded) {
+      setup_.form->describe(transform, images.frames.part(first, rows),
+                            lane.decoded ? lane.decoded->data() : nullptr);
       if (slot.verdict) transform.broken = slot.verdict->entries() + first;
     }
     lane.stream->transform(transform);
@@ -154,7 +214,8 @@ void ComputeQueue::queue_rows(const Slot& slot, const PlacedBatch& batch, const 
 // The row after those from `first` on that one group holds.
 std::size_t ComputeQueue::group_end(const PlacedBatch& batch, std::size_t first) const {
   const std::size_t step = setup_.options.mix.enabled() ? 2 : 1;
-  const std::size_t rows = batch.shapes.size();
+  const std::size_t rows = batch.sizes.size() / setup_.forms.size();
+  const SampleSpec input = setup_.form->transform_input();
   std::vector<std::uint64_t> used(setup_.forms.size());
   std::uint64_t decoded = 0;
   for (std::size_t end = first; end < rows; end += step) {
@@ -166,7 +227,7 @@ std::size_t ComputeQueue::group_end(const PlacedBatch& batch, std::size_t first)
     }
     for (std::size_t row = end; row < end + step; ++row)
       decoded += unpacked_room(
-          setup_.form->transform_input().sized(batch.shapes[row].height, batch.shapes[row].width));
+          input.is_free() ? input.sized(batch.shapes[row].height, batch.shapes[row].width) : input);
     if (end > first && !(fits && decoded <= late_.decoded_bytes)) return end;
   }
   return rows;
@@ -179,7 +240,7 @@ std::size_t ComputeQueue::queue_late(const Slot& slot, const PlacedBatch& batch,
   LateGroup& group = late_groups_[late_group_];
   late_group_ = (late_group_ + 1) % late_groups_.size();
   const std::size_t end = group_end(batch, first);
-  const std::size_t rows = batch.shapes.size();
+  const std::size_t rows = slot.locations.size();
   late_items_.clear();
   late_sources_.assign(batch.sizes.size(), nullptr);
   late_copies_.clear();

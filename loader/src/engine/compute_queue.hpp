@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/field_maker.hpp"
+#include "engine/frame_decoder.hpp"
 #include "engine/placement.hpp"
 #include "fields/delivered_columns.hpp"
 #include "setup/loader_setup.hpp"
@@ -42,16 +43,24 @@ class ComputeQueue {
   };
 
   void write_columns(Slot& slot, std::span<const DrawnSteps> views);
-  // What of a batch has samples of any size may be late. `sources`: as in Transport::sources().
+  // What of a batch may be late (StoredForm::may_be_late()). `sources`: as in Transport::sources().
   void queue_transforms(const Slot& slot, const PlacedBatch& batch, std::span<const std::byte* const> sources,
                         std::span<const DrawnSteps> views, Lane& lane);
-  // Of each field whose samples are of any size (`free`), or of the others: rows [first, first + rows).
+  // Of each field whose samples may be late (`late`), or of the others: rows [first, first + rows).
   void queue_fields(const Slot& slot, const PlacedBatch& batch, std::span<const std::byte* const> sources,
-                    std::span<const DrawnSteps> views, bool free, std::size_t first, std::size_t rows,
+                    std::span<const DrawnSteps> views, bool late, std::size_t first, std::size_t rows,
                     Lane& lane);
-  // Rows [first, first + rows) of the images.
+  // Rows [first, first + rows) of the images. `images`: of the whole batch.
   void queue_rows(const Slot& slot, const PlacedBatch& batch, const FieldMaker::Samples& images,
                   std::size_t first, std::size_t rows, Lane& lane);
+  void queue_views(const Slot& slot, const PlacedBatch& batch, const FieldMaker::Samples& images,
+                   std::size_t first, std::size_t rows, bool decoded, Lane& lane);
+  // Queues the decoding of as many of these rows as there is room for, and returns their number.
+  std::size_t queue_decoder(const Slot& slot, const PlacedBatch& batch, const FieldMaker::Samples& images,
+                            std::size_t first, std::size_t rows, Lane& lane);
+  void find_boxes(const PlacedBatch& batch, std::size_t first, std::size_t rows);
+  // Waits for the copies of this batch and, if samples are resident, for those of earlier ones.
+  void wait_copied(const Slot& slot, Stream& stream);
   std::span<const std::byte* const> with_late(const PlacedBatch& batch,
                                               std::span<const std::byte* const> in_place);
   std::size_t group_end(const PlacedBatch& batch, std::size_t first) const;
@@ -75,9 +84,13 @@ class ComputeQueue {
   std::vector<CopyItem> late_copies_;           // scratch
   std::vector<Lane> lanes_;                     // batches take turns
   std::size_t lane_ = 0;                        // of the last batch
+  FrameDecoder decoder_;                        // its work reads and writes what lanes have
+  std::array<Event, 2> copied_;                 // of the last batches with copies, which two streams make
 
   std::vector<TransformWork> transforms_;  // of the last batch, by view
   std::vector<const std::byte*> decoded_;  // scratch: where samples are that are decoded once for all views
+  std::vector<SampleSize> shapes_;         // scratch: of frames that are decoded
+  std::vector<SampleBox> boxes_;           // scratch: what of them is decoded
   std::vector<const std::byte*> sources_;  // scratch
   std::vector<CopyItem> gathered_;         // scratch
   ColumnGather columns_;

@@ -18,7 +18,7 @@ void set_rows(const std::byte* begin, std::uint64_t bytes, std::size_t rows,
 }  // namespace
 
 void queue_decoding(Stream& stream, const StoredForm& form, std::span<const std::byte* const> sources,
-                    std::span<const std::uint64_t> sizes, std::byte* target, std::uint32_t* broken,
+                    const StoredFrames& frames, std::byte* target, std::uint32_t* broken,
                     std::vector<const std::byte*>& decoded) {
   TransformWork decoding;
   decoding.stored = decoding.delivered = form.transform_input();
@@ -28,7 +28,7 @@ void queue_decoding(Stream& stream, const StoredForm& form, std::span<const std:
   decoding.crops = whole;
   decoding.target = target;
   decoding.target_is_read_soon = true;
-  form.describe(decoding, sizes, nullptr);
+  form.describe(decoding, frames, nullptr);
   decoding.broken = broken;
   stream.transform(decoding);
   set_rows(target, decoding.stored.size_bytes(), sources.size(), decoded);
@@ -60,22 +60,46 @@ void FieldMaker::set_shapes(Slot& slot, std::span<const DrawnSteps> views) const
 
 void FieldMaker::queue(Stream& stream, const Slot& slot, std::size_t number, const Samples& samples,
                        std::span<const DrawnSteps> views, std::size_t first,
-                       std::span<const SampleSize> shapes) {
+                       std::span<const SampleSize> shapes, FrameDecoder& decoder) {
   const StoredForm& form = *setup_.forms[number + 1];
   if (!form.decoded_by_device())
     return queue_rows(stream, slot, number, {samples.sources, first, shapes}, views);
   std::uint32_t* const broken = slot.verdict->entries(number + 1) + first;
-  if (!form.is_free()) {
-    queue_decoding(stream, form, samples.sources, samples.sizes, decoded_memory_, broken, decoded_);
+  if (!form.is_free() && !form.decodes_in_parts()) {
+    queue_decoding(stream, form, samples.sources, samples.frames, decoded_memory_, broken, decoded_);
     return queue_rows(stream, slot, number, {decoded_, first, shapes}, views);
   }
   const std::size_t step = slot.pairs.empty() ? 1 : 2;
-  for (std::size_t done = 0; done < samples.sources.size();) {
-    const Samples left{samples.sources.subspan(done), samples.sizes.subspan(done)};
-    const std::size_t count = decode_some(stream, form, left, shapes.subspan(done), step, broken + done);
-    queue_rows(stream, slot, number, {decoded_, first + done, shapes.subspan(done, count)}, views);
+  const std::size_t rows = samples.sources.size();
+  const SampleSpec& spec = form.recorded();
+  if (form.is_free())
+    sizes_.assign(shapes.begin(), shapes.end());
+  else
+    sizes_.assign(rows, SampleSize{spec.height, spec.width});
+  for (std::size_t done = 0; done < rows;) {
+    const Samples left = samples.part(done, rows - done);
+    const std::span<const SampleSize> sizes = std::span<const SampleSize>(sizes_).subspan(done);
+    const std::size_t count = form.decodes_in_parts()
+                                  ? decode_files(stream, form, left, sizes, step, broken + done, decoder)
+                                  : decode_some(stream, form, left, sizes, step, broken + done);
+    const std::span<const SampleSize> own = form.is_free() ? sizes.first(count) : shapes;
+    queue_rows(stream, slot, number, {decoded_, first + done, own}, views);
     done += count;
   }
+}
+
+// The same as decode_some() for codec jpeg.
+std::size_t FieldMaker::decode_files(Stream& stream, const StoredForm& form, const Samples& samples,
+                                     std::span<const SampleSize> shapes, std::size_t step,
+                                     std::uint32_t* broken, FrameDecoder& decoder) {
+  const SampleSpec spec = form.transform_input();
+  const std::size_t count = FrameDecoder::fit(spec, shapes, step, memory_.decoded_bytes);
+  boxes_.clear();
+  for (const SampleSize& shape : shapes.first(count)) boxes_.push_back({0, 0, shape.width, shape.height});
+  const Samples some = samples.part(0, count);
+  decoder.queue(stream, spec, {some.sources, some.frames, shapes.first(count), boxes_, broken},
+                decoded_memory_, decoded_);
+  return count;
 }
 
 // Queues the decoding of as many frames, `step` at a time, as there is room for, and returns their number.
@@ -111,7 +135,7 @@ std::size_t FieldMaker::decode_some(Stream& stream, const StoredForm& form, cons
   decoding.crops = whole_;
   decoding.target = decoded_memory_;
   decoding.target_is_read_soon = true;
-  form.describe(decoding, samples.sizes.first(count), nullptr);
+  form.describe(decoding, samples.frames.part(0, count), nullptr);
   decoding.broken = broken;
   stream.transform(decoding);
   return count;

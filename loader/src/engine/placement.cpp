@@ -74,12 +74,14 @@ void Placement::place(Slot& slot, ThreadPool& pool) {
   PlacedBatch& batch = batches_[slot.number];
   batch.sources.clear();
   batch.sizes.clear();
+  batch.files.clear();
   batch.late = slot.locations.size();
   if (setup_.form->is_free()) {
     find_shapes(slot);
     draw(slot, pool);
-    if (may_be_late_) choose_late(slot);
   }
+  locate(slot);
+  if (may_be_late_) choose_late(slot);
   ++placed_;
   std::uint64_t offset = 0;  // in the copy of the stored batch
   std::uint64_t fetched = 0;
@@ -118,24 +120,33 @@ void Placement::check_shapes(const Slot& slot, std::size_t field) const {
   }
 }
 
+void Placement::locate(const Slot& slot) {
+  located_.clear();
+  for (const auto& form : setup_.forms)
+    for (const Dataset::Location& at : slot.locations) located_.push_back(form->locate(setup_.dataset, at));
+}
+
 // The first row for which there is no room in some part, and all after it. Mixed pairs stay together.
 void Placement::choose_late(const Slot& slot) {
   PlacedBatch& batch = batches_[slot.number];
   const std::size_t step = setup_.options.mix.enabled() ? 2 : 1;
-  for (const auto& form : setup_.forms) {
-    if (!form->is_free()) continue;
+  for (std::size_t part = 0; part < setup_.forms.size(); ++part) {
+    const auto& form = setup_.forms[part];
+    if (!form->may_be_late()) continue;
     const bool of_images = form == setup_.form;
     const std::uint64_t room = form->room_bytes(setup_.options);
-    // FieldMaker decodes those of further fields in parts.
-    const std::uint64_t decoded_room =
-        of_images && form->decoded_by_device() ? form->decoded_room_bytes(setup_.options) : ~std::uint64_t{0};
+    // Those of further fields are decoded in parts (FieldMaker), and images of some codecs.
+    const bool bounds_decoded = of_images && form->decoded_by_device() && !form->decodes_in_parts();
+    const std::uint64_t decoded_room = bounds_decoded ? form->decoded_room_bytes(setup_.options) : 0;
     std::uint64_t used = 0;
     std::uint64_t decoded = 0;
     for (std::size_t row = 0; row < batch.late; ++row) {
-      used += form->locate(setup_.dataset, slot.locations[row]).size_bytes;
-      const SampleSize& shape = batch.shapes[row];
-      decoded += round_up(form->transform_input().sized(shape.height, shape.width).size_bytes(),
-                          TransformWork::kUnpackedAlign);
+      used += located_[part * slot.locations.size() + row].size_bytes;
+      if (bounds_decoded) {
+        const SampleSize& shape = batch.shapes[row];
+        decoded += round_up(form->transform_input().sized(shape.height, shape.width).size_bytes(),
+                            TransformWork::kUnpackedAlign);
+      }
       if (used > room || decoded > decoded_room) batch.late = row / step * step;
     }
   }
@@ -145,10 +156,11 @@ void Placement::choose_late(const Slot& slot) {
 void Placement::place_part(Slot& slot, std::uint32_t part, std::byte* target, std::uint64_t& fetched) {
   PlacedBatch& batch = batches_[slot.number];
   fetched = round_up(fetched, kPartAlign);
-  const std::size_t late = setup_.forms[part]->is_free() ? batch.late : slot.locations.size();
+  const std::size_t late = setup_.forms[part]->may_be_late() ? batch.late : slot.locations.size();
   for (std::size_t i = 0; i < slot.locations.size(); ++i) {
     const std::uint64_t sample = batch.indices.samples[i];
-    const auto [size, mapped] = setup_.forms[part]->locate(setup_.dataset, slot.locations[i]);
+    const auto& [size, mapped, file] = located_[part * slot.locations.size() + i];
+    batch.files.push_back(file);
     if (i >= late) {
       batch.sources.push_back(nullptr);
       batch.sizes.push_back(size);

@@ -29,11 +29,13 @@ struct PlacedBatch {
   std::vector<const std::byte*> sources;
   // The bytes of each of them that go to the device.
   std::vector<std::uint64_t> sizes;
+  // StoredSample::file of each of them.
+  std::vector<jpeg::FrameFile> files;
   // Samples of any size: rows and columns of each.
   std::vector<SampleSize> shapes;
   std::vector<BatchView> views;
-  // From this row on there was no room for samples of any size: they have no source yet, and are made after
-  // the others (LateMemory).
+  // From this row on there was no room for samples (StoredForm::may_be_late()): they have no source yet, and
+  // are made after the others (LateMemory).
   std::size_t late = 0;
 };
 
@@ -67,6 +69,7 @@ class Placement {
   void draw(Slot& slot, ThreadPool& pool);
   void draw_pairs(Slot& slot) const;
   void open_shards(const Slot& slot, ThreadPool& pool) const;
+  void locate(const Slot& slot);
   void place_part(Slot& slot, std::uint32_t part, std::byte* target, std::uint64_t& fetched);
   void find_shapes(const Slot& slot);
   void check_shapes(const Slot& slot, std::size_t field) const;
@@ -76,7 +79,8 @@ class Placement {
   }
 
   const LoaderSetup& setup_;
-  std::vector<PlacedBatch> batches_;  // by slot
+  std::vector<PlacedBatch> batches_;   // by slot
+  std::vector<StoredSample> located_;  // scratch: of the batch that is placed, by part and row
   bool may_be_late_ = false;
   std::optional<ResidentSamples> resident_;
   std::uint64_t placed_ = 0;                // batches whose samples were placed

@@ -158,10 +158,6 @@ bool delivers_stored(const DatasetInfo& info, const LoaderOptions& options) {
          is_identity(info, options.transform);
 }
 
-bool decodes_once(const DatasetInfo& info, const LoaderOptions& options) {
-  return !options.further_views.empty() && decodes_frames(info) && !info.spec.is_free();
-}
-
 std::uint64_t crop_seed(std::uint64_t seed, std::size_t view) noexcept {
   return view == 0 ? seed
                    : augment::derived_seed(seed, static_cast<std::uint32_t>(view), augment::kDrawCrop, 0);

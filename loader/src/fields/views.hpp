@@ -42,9 +42,6 @@ void for_each_size(const TransformWork& work, const TransformOptions& view, cons
 std::vector<TransformWork> plan_views(const DatasetInfo& info, const LoaderOptions& options);
 // True if there is no transform: the delivered bytes are those that go to the device.
 bool delivers_stored(const DatasetInfo& info, const LoaderOptions& options);
-// True if samples are decoded once, before the transforms of the views. Not those of any size: each view
-// decodes what it needs.
-bool decodes_once(const DatasetInfo& info, const LoaderOptions& options);
 // What crops of a view are drawn with.
 std::uint64_t crop_seed(std::uint64_t seed, std::size_t view) noexcept;
 

@@ -127,7 +127,7 @@ std::uint64_t staged_room_bytes(const DatasetInfo& info, const LoaderOptions& op
   std::uint64_t late = 0;
   for (const auto& form : stored_forms(info, options)) {
     const SampleSpec& spec = form->recorded();
-    if (!form->is_free()) {
+    if (!form->is_free() || form->decodes_in_parts()) {  // whose room does not follow batch_bytes
       others += form->room_bytes(options);
       continue;
     }
@@ -136,6 +136,7 @@ std::uint64_t staged_room_bytes(const DatasetInfo& info, const LoaderOptions& op
   }
   const std::uint64_t pinned = options.memory.pinned_bytes;
   const std::uint64_t room = (pinned - std::min(pinned, late)) / 2;
+  if (of_all == 0) return ~std::uint64_t{0};
   return (room - std::min(room, others)) / of_all * of_images;
 }
 

@@ -56,9 +56,9 @@ void Verdict::judge() const {
 void Verdict::report(const StoredForm& form, const Dataset::Location& at) const {
   const ShardReader& shard = dataset_.shard(at.shard);
   check_alive(shard);
-  if (shard.samples_mapped()) verify_mapped(form, shard, at.sample);  // says what is wrong with its bytes
+  if (shard.samples_mapped()) verify_whole(form, shard, at.sample);  // says what is wrong with its bytes
   throw Error(ErrorCode::corrupt,
-              fmt::format("{}: its packed frame was damaged when it reached the device, but is valid now: "
+              fmt::format("{}: its stored frame was damaged when it reached the device, but is valid now: "
                           "does another program write to the file?",
                           form.name_of(shard, at.sample)));
 }

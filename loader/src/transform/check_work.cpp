@@ -44,12 +44,17 @@ void check_work(const TransformWork& work) {
   if (work.patch != 0 && (!work.exact || work.delivered.height != work.patch ||
                           work.delivered.width != work.patch || work.delivered.layout != Layout::nhwc))
     refuse("patches are square, nhwc and resized exactly");
+  if (work.files.size() != (work.files.empty() ? 0 : work.frame_bytes.size()))
+    refuse(fmt::format("{} frames and what {} of them have; codec jpeg needs it of each",
+                       work.frame_bytes.size(), work.files.size()));
   if (work.frame_bytes.empty()) return;
   if (work.frame_bytes.size() != work.sources.size())
     refuse(fmt::format("{} sources and the bytes of {} frames; each source needs them", work.sources.size(),
                        work.frame_bytes.size()));
   if (work.stored.dtype != DType::u8)
     refuse(fmt::format("frames hold u8 samples, not {}", to_string(work.stored.dtype)));
+  if (!work.files.empty() && work.stored.layout != Layout::nhwc && work.stored.channels > 1)
+    refuse("frames of codec jpeg hold nhwc samples");
   if (work.broken == nullptr) refuse("there is no place to say which frames are broken");
 }
 

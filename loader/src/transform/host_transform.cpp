@@ -14,6 +14,7 @@
 #include "transform/check_work.hpp"
 #include "transform/exact/exact_resize.hpp"
 #include "transform/float_transform.hpp"
+#include "transform/needed_box.hpp"
 #include "transform/resize_plan.hpp"
 #include "transform/transform_kernels.hpp"
 #include "transform/value_map.hpp"
@@ -116,10 +117,12 @@ class RowTransformer {
     std::byte* const rows = rows_.at_least<std::byte>(2 * row_pitch_);
     row_buffer_ = rows;
     layout_buffer_ = rows + row_pitch_;
-    packed_ = !work.frame_bytes.empty();
-    if (packed_ && !(codec_ && codec_stored_ == work.stored)) {
-      codec_.emplace(CodecSpec{CodecSpec::Kind::packed}, work.stored);
+    framed_ = !work.frame_bytes.empty();
+    const CodecSpec::Kind kind = work.files.empty() ? CodecSpec::Kind::packed : CodecSpec::Kind::jpeg;
+    if (framed_ && !(codec_ && codec_stored_ == work.stored && codec_kind_ == kind)) {
+      codec_.emplace(CodecSpec(kind), work.stored);
       codec_stored_ = work.stored;
+      codec_kind_ = kind;
     }
   }
 
@@ -131,7 +134,7 @@ class RowTransformer {
     target_ = work_->target + index * work_->delivered.size_bytes();
     if (work_->only_decodes()) return decode_whole(index);
     if (work_->exact) return resize_exactly(index);
-    if (packed_ && !unpack(index)) return;
+    if (framed_ && !unpack(index)) return;
     if (resizes(*work_, work_->crops[index]))
       resize(work_->crops[index]);
     else
@@ -191,7 +194,7 @@ class RowTransformer {
   void resize_exactly(std::size_t index) {
     const SampleSpec stored = stored_spec(*work_, index);
     const std::byte* source = source_;
-    if (packed_) {
+    if (framed_) {
       std::byte* const sample = unpacked_.at_least<std::byte>(stored.size_bytes());
       if (!decode(index, stored, sample)) return;
       source = sample;
@@ -250,11 +253,19 @@ class RowTransformer {
     }
   }
 
-  // False: the frame is not valid.
+  // What the crop needs. False: the frame is not valid.
   bool decode(std::size_t index, const SampleSpec& stored, std::byte* sample) {
+    const std::span<std::byte> out(sample, stored.size_bytes());
+    std::span<const std::byte> frame(work_->sources[index], work_->frame_bytes[index]);
     try {
-      codec_->decode({work_->sources[index], work_->frame_bytes[index]}, {sample, stored.size_bytes()},
-                     stored);
+      if (work_->files.empty()) {
+        codec_->decode(frame, out, stored);
+      } else {
+        // A mapped file may change, or end, while it is read.
+        frame_.resize(frame.size());
+        std::memcpy(frame_.data(), frame.data(), frame.size());
+        codec_->decode_part(frame_, out, FrameSpec(stored, work_->files[index]), needed_box(*work_, index));
+      }
     } catch (const Error& error) {
       if (error.code() != ErrorCode::corrupt) throw;
       work_->broken[index] = 1;
@@ -393,9 +404,11 @@ class RowTransformer {
   Scratch ring_;
   Scratch bounce_;
 
-  bool packed_ = false;
+  bool framed_ = false;
   std::optional<Codec> codec_;
   SampleSpec codec_stored_;
+  CodecSpec::Kind codec_kind_ = CodecSpec::Kind::packed;
+  std::vector<std::byte> frame_;  // of codec jpeg
   Scratch unpacked_;
 };
 

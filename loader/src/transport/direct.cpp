@@ -258,7 +258,7 @@ class Direct final : public Transport {
     const std::uint64_t begin = offset / align * align;
     const std::uint64_t size = round_up(offset + frame.size(), align) - begin;
     std::uint64_t pitch = memory_.pitch_bytes[item.part];
-    if (form.is_free()) pitch = round_up(item.size_bytes, memory_.unit_bytes) + memory_.unit_bytes;
+    if (form.may_be_late()) pitch = round_up(item.size_bytes, memory_.unit_bytes) + memory_.unit_bytes;
     if (size > (read.plain ? pitch : kMaxDirectRead))
       throw Error(ErrorCode::unsupported,
                   fmt::format("{}: a direct read of {} bytes is too large; use transport staged",

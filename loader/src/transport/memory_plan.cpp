@@ -80,14 +80,53 @@ SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const 
   return memory;
 }
 
+namespace {
+
+// Frames that a stream decodes at a time: enough to fill a GPU together with the other streams.
+constexpr std::uint64_t kGroupRows = 64;
+constexpr std::uint64_t kMostDecoders = 8;
+
+// Batches that are decoded, or made of decoded samples, at once: no more than run ahead.
+std::uint64_t lanes_to_decode(const LoaderOptions& options) {
+  constexpr std::uint64_t kMostOfSmall = 8;
+  constexpr std::uint64_t kMost = 4;
+  return std::min<std::uint64_t>(options.prefetch, options.most_rows() <= kGroupRows ? kMostOfSmall : kMost);
+}
+
+DecoderMemory decoder_memory(const StoredForms& forms, const DeviceInfo& device,
+                             const LoaderOptions& options) {
+  StoredForm::Workspace most;
+  for (const auto& form : forms) {
+    const StoredForm::Workspace needed = form->workspace(options, device);
+    most.usual_bytes = std::max(most.usual_bytes, needed.usual_bytes);
+    most.least_bytes = std::max(most.least_bytes, needed.least_bytes);
+  }
+  if (most.least_bytes == 0) return {};
+  const std::uint64_t rows = options.most_rows();
+  const std::uint64_t lanes = lanes_to_decode(options);
+  const std::uint64_t groups = lanes * ((rows + kGroupRows - 1) / kGroupRows);
+  DecoderMemory memory;
+  memory.group_rows = std::min(rows, kGroupRows);
+  memory.decoders = std::min({groups, 2 * lanes, kMostDecoders});
+  memory.workspace_bytes =
+      round_up(std::max(most.usual_bytes * memory.group_rows, most.least_bytes), kPartAlign);
+  return memory;
+}
+
+}  // namespace
+
 ComputeMemory compute_memory(const DatasetInfo& info, const DeviceInfo& device,
                              const LoaderOptions& options) {
-  const auto form = make_stored_form(info);
+  const StoredForms forms = stored_forms(info, options);
+  const auto& form = forms.front();
   ComputeMemory memory;
-  bool decodes = decodes_once(info, options);
-  for (std::size_t view = 0; view < view_count(options); ++view)
+  const std::size_t views = view_count(options);
+  bool decodes = form->decodes_first(views, device);
+  for (std::size_t view = 0; view < views; ++view)
     decodes = decodes || form->needs_scratch(view_options(options, view), device);
   if (decodes) memory.decoded_bytes = form->decoded_room_bytes(options);
+  memory.decoder = decoder_memory(forms, device, options);
+  if (form->workspace(options, device).least_bytes != 0) memory.lanes = lanes_to_decode(options);
   memory.field_bytes = field_memory(info, options).size_bytes();
   if (device.kind == DeviceKind::host) return memory;
   const std::vector<TransformWork> works = plan_views(info, options);
@@ -101,7 +140,8 @@ ComputeMemory compute_memory(const DatasetInfo& info, const DeviceInfo& device,
                   });
   }
   // Resident samples are copied in one batch and read in others, in the order of one stream.
-  if (memory.augment_bytes > 0 && options.transport != TransportKind::resident) memory.lanes = 2;
+  if (memory.augment_bytes > 0 && options.transport != TransportKind::resident)
+    memory.lanes = std::max<std::uint64_t>(memory.lanes, 2);
   return memory;
 }
 
@@ -113,14 +153,15 @@ LateMemory late_memory(const DatasetInfo& info, const DeviceInfo& device, const 
                        TransportKind link) {
   const StoredForms forms = stored_forms(info, options);
   const auto& form = forms.front();
-  if (!form->is_free() || reads_in_place(device, options, link)) return {};
+  if (!form->may_be_late() || reads_in_place(device, options, link)) return {};
   const std::uint64_t rows = options.most_rows();
   const std::uint64_t decoded = round_up(form->most_decoded(), TransformWork::kUnpackedAlign);
-  bool fits = !form->decoded_by_device() || form->decoded_room_bytes(options) >= decoded * rows;
+  bool fits = !form->decoded_by_device() || form->decodes_in_parts() ||
+              form->decoded_room_bytes(options) >= decoded * rows;
   LateMemory memory;
   for (const auto& part : forms) {
-    memory.group_bytes.push_back(part->is_free() ? part->late_group_bytes(options) : 0);
-    if (part->is_free()) fits = fits && part->room_bytes(options) >= part->most_bytes_to_device() * rows;
+    memory.group_bytes.push_back(part->may_be_late() ? part->late_group_bytes(options) : 0);
+    if (part->may_be_late()) fits = fits && part->room_bytes(options) >= part->most_bytes_to_device() * rows;
   }
   if (fits) return {};
   memory.decoded_bytes = form->decoded_room_bytes(options);
@@ -142,7 +183,8 @@ StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& optio
   // Batches of samples of any size are as large as was thought useful (MemoryOptions::batch_bytes).
   constexpr std::uint64_t kFewest = 2;
   const std::uint64_t fit = options.memory.pinned_bytes / std::max<std::uint64_t>(memory.batch_bytes, 1);
-  if (info.spec.is_free() && fit >= kFewest && fit < memory.plan.buffers) memory.plan.buffers = fit;
+  if (make_stored_form(info)->may_be_late() && fit >= kFewest && fit < memory.plan.buffers)
+    memory.plan.buffers = fit;
   if (memory.size_bytes() > options.memory.pinned_bytes)
     throw Error(ErrorCode::resource,
                 fmt::format("{} staging buffers for batches of {} samples need {} bytes of pinned memory; "
@@ -171,7 +213,7 @@ DirectMemory direct_memory(const DatasetInfo& info, const LoaderOptions& options
       throw Error(ErrorCode::unsupported,
                   fmt::format("a sample of {} bytes is more than a direct read takes", most));
     memory.pitch_bytes.push_back(pitch);
-    rows += form->is_free() ? form->room_bytes(options) + 2 * unit * batch : pitch * batch;
+    rows += form->may_be_late() ? form->room_bytes(options) + 2 * unit * batch : pitch * batch;
   }
   const std::uint64_t all = rows * slots_of(options);
   if (all > options.memory.pinned_bytes)
@@ -229,19 +271,21 @@ ResidentMemory resident_memory(const DatasetInfo& info, const LoaderOptions& opt
       options.memory.resident_bytes != 0 ? options.memory.resident_bytes : free_device_bytes / 2;
   const StoredForms forms = stored_forms(info, options);
   std::uint64_t sample = 0;
+  std::uint64_t usual = 0;
   bool fixed_size = true;
   // Frames of codec packed are read 16 bytes at a time, and samples of another field may lie before them.
   const std::uint64_t alignment = forms.size() > 1 ? 16 : 1;
   for (const auto& form : forms) {
     sample += round_up(form->most_bytes_to_device(), alignment);
+    usual += round_up(form->usual_bytes_to_device(), alignment);
     fixed_size = fixed_size && form->fixed_size();
   }
-  if (budget < sample)
+  if (budget < usual)
     throw Error(
         ErrorCode::resource,
         fmt::format("resident_bytes is {}: not even one sample of {} bytes stays on the device; raise it, or "
                     "use another transport",
-                    budget, sample));
+                    budget, usual));
   std::uint64_t all = samples * sample;
   if (fixed_size) return {std::min(all, budget / sample * sample), alignment, all};
   const std::uint64_t gaps = (alignment - 1) * forms.size() * samples;

@@ -54,17 +54,31 @@ struct SlotMemory {
 // `link`: how samples reach the device (mapped, staged or direct).
 SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
                        TransportKind link);
+// What a FrameDecoder has (engine/frame_decoder.hpp). None: no codec needs it on this device.
+struct DecoderMemory {
+  // Streams, each of which decodes a group of frames.
+  std::uint64_t decoders = 0;
+  std::uint64_t group_rows = 0;       // at most
+  std::uint64_t workspace_bytes = 0;  // of each: TransformWork::workspace
+  std::uint64_t size_bytes() const noexcept { return decoders * workspace_bytes; }
+};
+
 // Device memory that the work on a batch needs beside its slot.
 struct ComputeMemory {
   // Batches that the device works on at once: two with operations on a GPU, where a block executes the
   // program of a sample. When the last programs of a batch end, those of the next one have begun (H200, two
-  // views with blur: 362,499 views/s, 274,602 with one lane).
+  // views with blur: 362,499 views/s, 274,602 with one lane). With codec jpeg up to four, of small batches
+  // eight, so that decoders always have groups to work on.
   std::uint64_t lanes = 1;
   // Of each lane.
   std::uint64_t decoded_bytes = 0;  // in which the transform decodes samples; 0: none is needed
   std::uint64_t augment_bytes = 0;  // in which operations are executed; 0: none is needed
   std::uint64_t field_bytes = 0;    // FieldMemory
-  std::uint64_t size_bytes() const noexcept { return lanes * (decoded_bytes + augment_bytes + field_bytes); }
+  // Of all lanes.
+  DecoderMemory decoder;
+  std::uint64_t size_bytes() const noexcept {
+    return lanes * (decoded_bytes + augment_bytes + field_bytes) + decoder.size_bytes();
+  }
 };
 ComputeMemory compute_memory(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options);
 

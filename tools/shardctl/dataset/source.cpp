@@ -92,6 +92,15 @@ void Source::read(std::uint64_t index, std::span<std::byte> out, std::optional<s
   const StoredImages& images = sample.reader.images(field);
   images.read(sample.index, out);
   if (check_ == Check::none) return;
+  if (!images.has_checksum(sample.index)) {
+    std::vector<std::byte> frame;
+    images.read_frame(sample.index, frame);
+    if (xxh3(frame) == images.frame_checksum(sample.index)) return;
+    throw Error(
+        ErrorCode::corrupt,
+        fmt::format("shard {}: sample {} ({}): its frame does not have its checksum",
+                    quoted(sample.reader.path()), sample.index, quoted_key(sample.reader.key(sample.index))));
+  }
   const std::uint64_t expected = images.checksum(sample.index);
   const std::uint64_t found = xxh3(out);
   if (found == expected) return;

@@ -102,6 +102,7 @@ std::vector<std::uint8_t> Augmented::picture(const Source& source, std::uint64_t
     at.reader.images().read(at.index, stored);
   const std::byte* const bytes = stored.data();
   const std::uint64_t frame_bytes = stored.size();
+  const jpeg::FrameFile file = at.reader.images().frame_spec(at.index).file;
   std::uint32_t broken = 0;
   const SampleCrop crop = draw_crop(work.stored, options_, seed_, epoch, sample);
   std::vector<Instruction> program;
@@ -113,6 +114,7 @@ std::vector<std::uint8_t> Augmented::picture(const Source& source, std::uint64_t
   work.target = reinterpret_cast<std::byte*>(delivered.data());
   if (framed) {
     work.frame_bytes = {&frame_bytes, 1};
+    if (source.info().codec.kind == CodecSpec::Kind::jpeg) work.files = {&file, 1};
     work.broken = &broken;
   }
   if (!program.empty()) {

@@ -74,7 +74,12 @@ std::uint64_t SetList::digest(std::uint64_t sample) const {
   const Place at = place(sample);
   const Source::Sample found = sources_[at.set].locate(at.index);
   const StoredImages& images = found.reader.images();
-  const std::uint64_t checksum = images.checksum(found.index);
+  std::uint64_t checksum = images.checksum(found.index);
+  if (!images.has_checksum(found.index)) {
+    thread_local std::vector<std::byte> pixels;
+    sources_[at.set].read(at.index, pixels);
+    checksum = xxh3(pixels);
+  }
   if (!free_) return checksum;
   const SampleSpec spec = images.spec_of(found.index);
   const std::array<std::uint64_t, 3> parts{checksum, spec.height, spec.width};

@@ -120,6 +120,9 @@ struct Options {
   // Images with more pixels are rejects.
   std::uint64_t max_pixels = image::DecodeOptions{}.max_pixels;
   CodecSpec codec;
+  // JPEG files that are stored as they are are not decoded, so the digests of their pixels are not known. For
+  // codec jpeg and samples that keep the size of their images.
+  bool no_sample_digest = false;
   // Bytes of samples per shard, before the codec. Used if samples_per_shard is 0.
   std::uint64_t shard_size_bytes = std::uint64_t{1} << 30U;
   // 1 to 100,000,000. 0: as many as shard_size_bytes holds, at least 1 and at most 100,000,000.

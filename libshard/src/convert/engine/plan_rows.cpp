@@ -45,7 +45,7 @@ class PlanReader final : public RowReader {
         fetcher_(fetcher),
         reader_(plan.list),
         further_(plan.further),
-        maker_(options.preprocess, options.codec),
+        maker_(options.preprocess, options.codec, !options.no_sample_digest),
         decode_(decode_options(options, hooks.cancel)) {
     decode_.memory = &memory;
   }
@@ -78,7 +78,7 @@ class PlanReader final : public RowReader {
     decode_.page = input().page_number();
     sample.warnings = maker_.run_file(file_, decode_);
     sample.image = maker_.values();
-    sample.image_bytes = maker_.sample().size();
+    sample.image_bytes = maker_.made().size_bytes();
     sample.jpeg = maker_.jpeg_use();
     sample.fields = {};
     if (!plan_.further.empty())

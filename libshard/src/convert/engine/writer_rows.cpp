@@ -67,7 +67,7 @@ class Writer::Impl::Reader final : public RowReader {
       : of_(of),
         options_(of.options),
         reader_(std::filesystem::path()),
-        maker_(options_.preprocess, options_.codec),
+        maker_(options_.preprocess, options_.codec, !options_.no_sample_digest),
         decode_(decode_options(options_, &of.stopping)) {
     decode_.memory = &budget;
   }
@@ -99,7 +99,7 @@ class Writer::Impl::Reader final : public RowReader {
       else
         sample.warnings = maker_.run_file(file_, decode_);
       sample.image = maker_.values();
-      sample.image_bytes = maker_.sample().size();
+      sample.image_bytes = maker_.made().size_bytes();
       sample.jpeg = maker_.jpeg_use();
     }
     sample.columns.assign(row_.columns.begin(), row_.columns.end());

@@ -10,6 +10,7 @@
 #include "base/text/quote.hpp"
 #include "convert/annotations/class_labels.hpp"
 #include "convert/annotations/label_file.hpp"
+#include "convert/plan/sample_maker.hpp"
 #include "format/shard/shard_profile.hpp"
 #include "shard/error.hpp"
 #include "shard/remote.hpp"
@@ -92,6 +93,11 @@ void Options::check() const {
   if (depth != 0 && (preprocess.wide() || keep_channels))
     throw Error(ErrorCode::invalid_argument,
                 "`depth` together with `channels` or `dtype` u16: these keep the numbers that images have");
+  if (no_sample_digest && !keeps_jpeg_files(preprocess, codec))
+    throw Error(
+        ErrorCode::invalid_argument,
+        "`no_sample_digest` is for JPEG files that are stored as they are: give `codec` jpeg and `size` "
+        "original, or leave it out");
   if (fast_decode && preprocess.free_size)
     throw Error(
         ErrorCode::invalid_argument,

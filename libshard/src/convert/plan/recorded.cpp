@@ -95,6 +95,7 @@ Provenance provenance_of(const Options& options) {
   // Of RGB, "each" stands in data sets whose pages are all the first one.
   if (options.pages) provenance["pages"] = p.wide() ? kPagesAsStored : kPagesAsRgb;
   if (options.depth != 0) provenance["depth"] = fmt::to_string(options.depth);
+  if (options.no_sample_digest) provenance["sample_digests"] = "none";
   if (options.on_warning != image::OnWarning::harmless)
     provenance["on_warning"] = std::string(image::to_string(options.on_warning));
   return provenance;

@@ -22,43 +22,55 @@ bool keeps_jpeg_files(const image::PreprocessOptions& options, const CodecSpec& 
          (options.channels == 0 || options.channels == 3);
 }
 
-SampleMaker::SampleMaker(const image::PreprocessOptions& options, const CodecSpec& codec)
-    : options_(options), keeps_files_(keeps_jpeg_files(options, codec)), preprocessor_(options) {
+SampleMaker::SampleMaker(const image::PreprocessOptions& options, const CodecSpec& codec, bool decode_files)
+    : options_(options),
+      keeps_files_(keeps_jpeg_files(options, codec)),
+      decode_files_(decode_files),
+      preprocessor_(options) {
   if (codec.kind == CodecSpec::Kind::jpeg)
     codec_.emplace(codec, options.sample_spec(), options.normalization);
 }
 
 image::WarningSet SampleMaker::run_file(std::span<const std::byte> file, const image::DecodeOptions& decode) {
-  frame_.reset();
-  use_ = JpegUse::encoded;
+  begin();
   if (!keeps_files_ || decode.page != 0 || image::detect_format(file) != image::Format::jpeg) {
     const image::WarningSet warnings = preprocessor_.run_file(decoder_, file, decode, sample_);
     take_made();
     return warnings;
   }
-  image::JpegOriginal original = originals_.take(file, decode, sample_);
+  image::JpegOriginal original;
+  if (!decode_files_) original = originals_.take_undecoded(file, decode);
+  has_sample_ = !original.frame;
+  if (has_sample_) original = originals_.take(file, decode, sample_);
   made_ = options_.sample_spec().sized(original.height, original.width);
   // One that is larger than a shard may have: its file has far more metadata than pixels.
   if (original.frame &&
       original.frame->bytes.size() <= codec_->most_frame_bytes(FrameSpec(made_, original.frame->file))) {
     frame_ = std::move(original.frame);
     use_ = original.transcoded ? JpegUse::transcoded : JpegUse::kept;
+  } else if (!has_sample_) {
+    originals_.take(file, decode, sample_);
+    has_sample_ = true;
   }
   return original.warnings;
 }
 
 void SampleMaker::run(const image::RgbView& image) {
-  frame_.reset();
-  use_ = JpegUse::encoded;
+  begin();
   preprocessor_.run(image, sample_);
   take_made();
 }
 
 void SampleMaker::run(const image::WideView& image) {
-  frame_.reset();
-  use_ = JpegUse::encoded;
+  begin();
   preprocessor_.run(image, sample_);
   take_made();
+}
+
+void SampleMaker::begin() {
+  frame_.reset();
+  use_ = JpegUse::encoded;
+  has_sample_ = true;
 }
 
 void SampleMaker::take_made() {
@@ -72,7 +84,7 @@ void SampleMaker::take_made() {
 }
 
 SampleValues SampleMaker::values() const {
-  if (frame_) return {*frame_, xxh3(sample_)};
+  if (frame_) return {*frame_, has_sample_ ? xxh3(sample_) : 0};
   return {sample_, made_.height, made_.width};
 }
 

@@ -23,7 +23,9 @@ bool keeps_jpeg_files(const image::PreprocessOptions& options, const CodecSpec& 
 // One per thread, for one image after the other.
 class SampleMaker {
  public:
-  SampleMaker(const image::PreprocessOptions& options, const CodecSpec& codec);
+  // `decode_files`: also JPEG files that are stored as they are. If not, such a one has neither sample() nor
+  // the digest of it.
+  SampleMaker(const image::PreprocessOptions& options, const CodecSpec& codec, bool decode_files = true);
 
   // The sample of a file, an image of pixels, or one with its own channels. Errors: as Preprocessor; unsupported
   // (codec jpeg and a side that no JPEG has).
@@ -47,11 +49,14 @@ class SampleMaker {
   void trim();
 
  private:
+  void begin();
   void take_made();
 
   image::PreprocessOptions options_;
   std::optional<Codec> codec_;  // jpeg
   bool keeps_files_;
+  bool decode_files_;
+  bool has_sample_ = false;
   image::Decoder decoder_;
   image::Preprocessor preprocessor_;
   image::JpegOriginals originals_;

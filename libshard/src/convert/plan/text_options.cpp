@@ -149,6 +149,10 @@ static const TextOption kOptions[] = {
     {"quality", "--quality", "Output", "N", "95", R"(
       The quality of the images that --codec jpeg encodes, 1 to 100. JPEG files that are stored as they are keep theirs)",
      false, set_quality},
+    {"no_sample_digest", "--no-sample-digest", "Output", "", "", R"(
+      With --codec jpeg and --size original: do not decode the JPEG files that are stored as they are, which takes most of the time.
+      Their frames have digests, their pixels have none)",
+     false, on<&Options::no_sample_digest>},
     {"shard_size_bytes", "--shard-size", "Output", "BYTES", "1GiB",
      "Bytes of samples per shard, before the codec; not with --samples-per-shard", false, set_shard_size},
     {"samples_per_shard", "--samples-per-shard", "Output", "N", "",

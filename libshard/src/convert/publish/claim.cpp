@@ -117,8 +117,8 @@ PlanRecord recorded_plan(const DatasetInfo& info, const PlanRecord& asked) {
   const bool as_before = info.source_digest == asked.names_digest;
   there.source_digest = as_before ? asked.source_digest : info.source_digest;
   there.inputs = info.inputs;
-  for (const char* only_if_used :
-       {"on_warning", "columns", "fields", "further_images", "categories", "depth", "pages", "channels"})
+  for (const char* only_if_used : {"on_warning", "columns", "fields", "further_images", "categories", "depth",
+                                   "pages", "channels", "sample_digests"})
     there.options.erase(only_if_used);
   there.options["dtype"] = std::string(to_string(info.spec.dtype));
   there.options["layout"] = std::string(to_string(info.spec.layout));

@@ -39,6 +39,18 @@ void Codec::decode(std::span<const std::byte> frame, std::span<std::byte> sample
   coder_->decode(of, frame, sample);
 }
 
+void Codec::decode_part(std::span<const std::byte> frame, std::span<std::byte> sample, const FrameSpec& of,
+                        const SampleBox& box) const {
+  check_sample(sample.size(), of.sample);
+  const SampleSpec& spec = of.sample;
+  if (box.width == 0 || box.height == 0 || box.width > spec.width || box.height > spec.height ||
+      box.left > spec.width - box.width || box.top > spec.height - box.height)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a box of {} x {} at row {}, column {} of a sample of {} x {} (rows x columns)",
+                            box.height, box.width, box.top, box.left, spec.height, spec.width));
+  coder_->decode_part(of, frame, sample, box);
+}
+
 std::uint64_t Codec::least_frame_bytes(const FrameSpec& of) const noexcept {
   return coder_->least_frame_bytes(of);
 }

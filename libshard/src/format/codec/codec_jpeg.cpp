@@ -74,18 +74,25 @@ class JpegCoder final : public Coder {
                   "codec jpeg: what the head of the shard says of the file is missing");
     check_file(of);
     const jpeg::FrameParts parts = checked_parts(of, frame);
-    thread_local libjpeg::Decoder decoder;
-    const bool extra_bytes = in_frame([&] {
-      return decoder.decode(parts.file, {reinterpret_cast<std::uint8_t*>(sample.data()), of.file.width(),
-                                         of.file.height(), of.sample.channels, of.file.orientation});
-    });
+    const bool extra_bytes = in_frame([&] { return decoder().decode(parts.file, pixels_of(of, sample)); });
     if (extra_bytes) check_whole(of, frame);
+  }
+
+  void decode_part(const FrameSpec& of, std::span<const std::byte> frame, std::span<std::byte> sample,
+                   const SampleBox& box) const override {
+    if (box.width == of.sample.width && box.height == of.sample.height) return decode(of, frame, sample);
+    check_file(of);
+    const jpeg::FrameParts parts = checked_parts(of, frame);
+    in_frame([&] {
+      decoder().decode_part(parts.file, pixels_of(of, sample), {box.left, box.top, box.width, box.height});
+    });
   }
 
   std::uint64_t least_frame_bytes(const FrameSpec& of) const noexcept override {
     return jpeg::frame_bytes(of.file);
   }
   std::uint64_t most_frame_bytes(const FrameSpec& of) const noexcept override {
+    if (of.file == jpeg::FrameFile{}) return Coder::most_frame_bytes(of);
     return std::min(jpeg::frame_bytes(of.file), Coder::most_frame_bytes(of));
   }
 
@@ -112,6 +119,15 @@ class JpegCoder final : public Coder {
   }
 
  private:
+  static libjpeg::Decoder& decoder() {
+    thread_local libjpeg::Decoder decoder;
+    return decoder;
+  }
+  static libjpeg::PixelsOut pixels_of(const FrameSpec& of, std::span<std::byte> sample) {
+    return {reinterpret_cast<std::uint8_t*>(sample.data()), of.file.width(), of.file.height(),
+            of.sample.channels, of.file.orientation};
+  }
+
   int quality_;
 };
 

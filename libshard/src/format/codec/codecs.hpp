@@ -28,6 +28,10 @@ class Coder {
   virtual std::vector<std::byte> encode(FrameSpec& of, std::span<const std::byte> sample) const = 0;
   virtual void decode(const FrameSpec& of, std::span<const std::byte> frame,
                       std::span<std::byte> sample) const = 0;
+  virtual void decode_part(const FrameSpec& of, std::span<const std::byte> frame, std::span<std::byte> sample,
+                           const SampleBox& /*box*/) const {
+    decode(of, frame, sample);
+  }
   virtual std::uint64_t least_frame_bytes(const FrameSpec& of) const noexcept = 0;
   // No codec makes frames as large: what reads one takes memory for it.
   virtual std::uint64_t most_frame_bytes(const FrameSpec& of) const noexcept {

@@ -25,7 +25,7 @@ bool is_of_another_kind(const Error& error) {
 
 struct JpegOriginals::Impl {
   // Sets `sample` to the upright pixels. The reader has opened the file.
-  void decode(const JpegHeader& header, std::vector<std::byte>& sample);
+  void decode(const JpegHeader& of, std::vector<std::byte>& sample);
   // Whether `file` has these pixels, without a warning.
   bool has_pixels(std::span<const std::byte> file, const DecodeOptions& options,
                   const std::vector<std::byte>& sample);
@@ -34,23 +34,28 @@ struct JpegOriginals::Impl {
   JpegOriginal take(std::span<const std::byte> file, const DecodeOptions& options,
                     std::vector<std::byte>& sample);
 
+  // Sets `header`. With the size alone.
+  JpegOriginal open(std::span<const std::byte> file, const DecodeOptions& options);
+  JpegOriginal take_undecoded(std::span<const std::byte> file, const DecodeOptions& options);
+
   JpegReader reader;
+  JpegHeader header;
   PixelBuffer pixels;                 // of an image that is turned
   std::vector<std::byte> transcoded;  // its pixels
 };
 
-void JpegOriginals::Impl::decode(const JpegHeader& header, std::vector<std::byte>& sample) {
-  const std::size_t stride = std::size_t{header.width} * 3;
-  sample.resize(stride * header.height);
+void JpegOriginals::Impl::decode(const JpegHeader& of, std::vector<std::byte>& sample) {
+  const std::size_t stride = std::size_t{of.width} * 3;
+  sample.resize(stride * of.height);
   auto* const out = reinterpret_cast<std::uint8_t*>(sample.data());
-  std::uint8_t* const rows = header.orientation == 1 ? out : pixels.reserve(sample.size());
-  reader.start(Box{0, 0, header.width, header.height});
-  for (std::uint32_t row = 0; row < header.height;)
+  std::uint8_t* const rows = of.orientation == 1 ? out : pixels.reserve(sample.size());
+  reader.start(Box{0, 0, of.width, of.height});
+  for (std::uint32_t row = 0; row < of.height;)
     row += reader.read_rows(rows + row * stride, stride, kRowsOfCall);
   reader.finish();
-  if (header.orientation != 1)
-    jpeg::turn_upright({rows, header.width, header.height, 3, stride},
-                       static_cast<std::uint32_t>(header.orientation), out);
+  if (of.orientation != 1)
+    jpeg::turn_upright({rows, of.width, of.height, 3, stride}, static_cast<std::uint32_t>(of.orientation),
+                       out);
 }
 
 bool JpegOriginals::Impl::has_pixels(std::span<const std::byte> file, const DecodeOptions& options,
@@ -84,18 +89,24 @@ void JpegOriginals::Impl::transcode(std::span<const std::byte> file, const Decod
   }
 }
 
-JpegOriginal JpegOriginals::Impl::take(std::span<const std::byte> file, const DecodeOptions& options,
-                                       std::vector<std::byte>& sample) {
+JpegOriginal JpegOriginals::Impl::open(std::span<const std::byte> file, const DecodeOptions& options) {
+  header = reader.open(file, options);
   JpegOriginal original;
-  const JpegHeader header = reader.open(file, options);
   const bool transposed = header.orientation >= 5;
   original.width = transposed ? header.height : header.width;
   original.height = transposed ? header.width : header.height;
+  return original;
+}
+
+JpegOriginal JpegOriginals::Impl::take(std::span<const std::byte> file, const DecodeOptions& options,
+                                       std::vector<std::byte>& sample) {
+  JpegOriginal original = open(file, options);
+  const JpegHeader of = header;  // has_pixels() reads another one
   {
-    const MemoryBudget::Share share = take_memory(
-        options, reader.memory_bytes() + rgb_bytes(header.width, header.height, header.orientation));
+    const MemoryBudget::Share share =
+        take_memory(options, reader.memory_bytes() + rgb_bytes(of.width, of.height, of.orientation));
     try {
-      decode(header, sample);
+      decode(of, sample);
     } catch (...) {
       reader.close();
       throw;
@@ -105,11 +116,24 @@ JpegOriginal JpegOriginals::Impl::take(std::span<const std::byte> file, const De
   }
   original.warnings = reader.warnings();
   try {
-    original.frame = make_jpeg_frame(file, static_cast<std::uint32_t>(header.orientation));
+    original.frame = make_jpeg_frame(file, static_cast<std::uint32_t>(of.orientation));
   } catch (const Error& error) {
     if (!is_of_another_kind(error)) throw;
   }
-  if (!original.frame) transcode(file, options, header.orientation, sample, original);
+  if (!original.frame) transcode(file, options, of.orientation, sample, original);
+  return original;
+}
+
+JpegOriginal JpegOriginals::Impl::take_undecoded(std::span<const std::byte> file,
+                                                 const DecodeOptions& options) {
+  JpegOriginal original = open(file, options);
+  if (!reader.warnings().empty()) return original;
+  try {
+    JpegFrame frame = make_jpeg_frame(file, static_cast<std::uint32_t>(header.orientation));
+    if (frame.extra_bytes == 0) original.frame = std::move(frame);
+  } catch (const Error& error) {
+    if (!is_of_another_kind(error)) throw;
+  }
   return original;
 }
 
@@ -117,6 +141,10 @@ JpegOriginals::JpegOriginals() : impl_(std::make_unique<Impl>()) {}
 JpegOriginals::JpegOriginals(JpegOriginals&&) noexcept = default;
 JpegOriginals& JpegOriginals::operator=(JpegOriginals&&) noexcept = default;
 JpegOriginals::~JpegOriginals() = default;
+
+JpegOriginal JpegOriginals::take_undecoded(std::span<const std::byte> file, const DecodeOptions& options) {
+  return with_memory_errors([&] { return impl_->take_undecoded(file, options); });
+}
 
 JpegOriginal JpegOriginals::take(std::span<const std::byte> file, const DecodeOptions& options,
                                  std::vector<std::byte>& sample) {

@@ -35,6 +35,7 @@
 
 #include "shard/dataset_spec.hpp"
 #include "shard/error.hpp"
+#include "shard/jpeg_file.hpp"
 #include "shard/loader/augment.hpp"
 #include "shard/loader/mix.hpp"
 
@@ -178,7 +179,7 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
 bool is_identity(const SampleSpec& stored, const TransformOptions& options);
 
 // One batch of work for Stream::transform: row i of `target` is made from sources[i] with crops[i]. A source
-// has stored.size_bytes() bytes, or is a frame of codec packed.
+// has stored.size_bytes() bytes, or is a frame of codec packed or jpeg.
 struct TransformWork {
   SampleSpec stored;
   SampleSpec delivered;
@@ -192,16 +193,24 @@ struct TransformWork {
   // Device memory.
   std::byte* target = nullptr;
 
-  // Codec packed (shard/packed_format.hpp): sources[i] is a frame of frame_bytes[i] bytes with a sample of
-  // `stored`, which is u8; 16-byte aligned on a GPU. Empty: samples without codec.
+  // Codec packed (shard/packed_format.hpp) and jpeg: sources[i] is a frame of frame_bytes[i] bytes with a
+  // sample of `stored`, which is u8; 16-byte aligned on a GPU. Empty: samples without codec.
   std::span<const std::uint64_t> frame_bytes{};
-  // Codec packed: sources.size() entries in pinned memory, which the caller sets to 0. Entry i is set to 1 if
+  // Codec jpeg: what each frame has; `stored` is nhwc. Empty: frames of codec packed, or none.
+  std::span<const jpeg::FrameFile> files{};
+  // Frames: sources.size() entries in pinned memory, which the caller sets to 0. Entry i is set to 1 if
   // source i is not a valid frame; row i is then undefined. This may be known only when the work is done.
+  // Codec jpeg: as far as the frame is decoded, which is only what the boxes need.
   std::uint32_t* broken = nullptr;
-  // Codec packed on a GPU, if boxes are resized: device memory for sources.size() stored samples, used only
-  // during the work. Samples of any size: each begins at the next multiple of kUnpackedAlign.
+  // Frames on a GPU, of codec packed if boxes are resized: device memory for sources.size() stored samples,
+  // used only during the work. Samples of any size, and of codec jpeg: each begins at the next multiple of
+  // kUnpackedAlign.
   static constexpr std::uint64_t kUnpackedAlign = 16;
   std::byte* unpacked = nullptr;
+  // Codec jpeg on a GPU: device memory for what lies between frames and samples, 256-byte aligned, used only
+  // during the work. With little of it, fewer frames are decoded at a time.
+  std::byte* workspace = nullptr;
+  std::uint64_t workspace_bytes = 0;
 
   // Programs (augment.hpp), for stored u8: that of sample i is instructions[begins[i]] to
   // instructions[begins[i + 1]]. begins: empty, or sources.size() + 1 entries.
@@ -235,6 +244,7 @@ struct TransformWork {
   std::span<const std::uint32_t> tokens{};
   // Frames of samples of any size are only decoded if `delivered` is `stored`, which is nhwc then. The
   // samples lie in `target` as `unpacked` has them. Exact; crops are whole samples, resized to their sizes.
+  // Codec jpeg: crops are the parts of samples that are decoded; the rest of each sample is undefined.
   bool only_decodes() const noexcept { return delivered.is_free(); }
 };
 
@@ -247,10 +257,10 @@ std::uint64_t augment_scratch_bytes(const SampleSpec& delivered, std::uint64_t s
 // errors of operations. Throws like check_transform().
 TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& options,
                              std::uint32_t view = 0);
-// True if the sources of that work are stored frames, which the transform decodes (codec packed, unless
-// codecs are mixed). Otherwise they are samples.
+// True if the sources of that work are stored frames, which the transform decodes (codecs packed and jpeg,
+// unless codecs are mixed). Otherwise they are samples.
 bool decodes_frames(const DatasetInfo& info);
-// True if the delivered bytes are those in the data set. False for codec packed.
+// True if the delivered bytes are those in the data set. False for codecs packed and jpeg.
 bool is_identity(const DatasetInfo& info, const TransformOptions& options);
 
 }  // namespace shard

@@ -114,6 +114,7 @@ class SampleOptions(TypedDict, total=False):
     std: Annotated[Sequence[float] | None, _numbers]
     codec: Annotated[str | None, _word]
     quality: Annotated[int | None, _whole_word]
+    no_sample_digest: Annotated[bool, _flag, False]
     shard_size_bytes: Annotated[int | None, _whole]
     samples_per_shard: Annotated[int | None, _whole]
     classes: Annotated[Path | Sequence[str] | None, class_names]

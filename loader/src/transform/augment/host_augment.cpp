@@ -55,6 +55,7 @@ Passes::Passes(const TransformWork& work) : to_pixels(work) {
   to_sample.delivered = work.delivered;
   to_sample.normalize = work.normalize;
   to_sample.frame_bytes = {};
+  to_sample.files = {};
   to_sample.broken = nullptr;
   to_sample.unpacked = nullptr;
   to_sample.sizes = {};
@@ -93,6 +94,7 @@ void augment_rows(const TransformWork& work, std::size_t first, std::size_t last
     if (!work.frame_bytes.empty()) {
       to_pixels.frame_bytes = work.frame_bytes.subspan(row, 1);
       to_pixels.broken = work.broken + row;
+      if (!work.files.empty()) to_pixels.files = work.files.subspan(row, 1);
     }
     transform_rows(to_pixels, 0, 1);
     if (to_pixels.broken != nullptr && *to_pixels.broken != 0) continue;

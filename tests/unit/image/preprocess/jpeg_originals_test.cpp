@@ -129,6 +129,7 @@ struct Uses {
   int kept = 0;
   int transcoded = 0;
   int without_frame = 0;
+  int undecoded = 0;
 };
 
 // Whatever is stored of a damaged file: the frame decodes to the sample, and the sample is the decoder's.
@@ -154,7 +155,24 @@ void expect_sound(std::span<const std::byte> file, OnWarning on_warning, Uses& u
   } catch (const Error& error) {
     ASSERT_EQ(refused, error.what());
     ++uses.refused;
+    try {
+      ASSERT_FALSE(originals.take_undecoded(file, options).frame);
+    } catch (const Error&) {
+      return;
+    }
     return;
+  }
+  // What is taken without decoding it is taken as it is, and libjpeg has no warning of it.
+  const JpegOriginal undecoded = originals.take_undecoded(file, options);
+  ASSERT_EQ(undecoded.width, original.width);
+  ASSERT_EQ(undecoded.height, original.height);
+  if (undecoded.frame) {
+    ++uses.undecoded;
+    ASSERT_TRUE(original.frame);
+    ASSERT_FALSE(original.transcoded);
+    ASSERT_TRUE(original.warnings.empty());
+    ASSERT_EQ(undecoded.frame->bytes, original.frame->bytes);
+    ASSERT_EQ(undecoded.frame->file, original.frame->file);
   }
   if (!original.frame) {
     ++uses.without_frame;
@@ -210,9 +228,11 @@ TEST(JpegOriginals, WhateverTheFileTheFrameDecodesToTheSample) {
       ASSERT_NO_FATAL_FAILURE(expect_sound(file, on_warning, uses))
           << "seed " << round << ", " << options.text();
   }
-  RecordProperty("uses", fmt::format("{} refused, {} kept, {} transcoded, {} without frame", uses.refused,
-                                     uses.kept, uses.transcoded, uses.without_frame));
-  for (const int count : {uses.refused, uses.kept, uses.transcoded, uses.without_frame}) EXPECT_GT(count, 0);
+  RecordProperty(
+      "uses", fmt::format("{} refused, {} kept, {} transcoded, {} without frame, {} undecoded", uses.refused,
+                          uses.kept, uses.transcoded, uses.without_frame, uses.undecoded));
+  for (const int count : {uses.refused, uses.kept, uses.transcoded, uses.without_frame, uses.undecoded})
+    EXPECT_GT(count, 0);
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ TEST_F(StoredFormTest, PackedFramesGoToTheDeviceAsBytes) {
   const std::vector<std::uint64_t> sizes{frame.size()};
   TransformWork work = plan_transform(data_->info(), {});
   std::byte scratch{};
-  form_->describe(work, sizes, &scratch);
+  form_->describe(work, {sizes, {}}, &scratch);
   EXPECT_EQ(work.frame_bytes.data(), sizes.data());
   EXPECT_EQ(work.unpacked, &scratch);
   TransformOptions resize;
@@ -82,6 +82,45 @@ TEST_F(StoredFormTest, PackedFramesGoToTheDeviceAsBytes) {
   EXPECT_EQ(form_->needs_scratch({}, gpu), false);
   EXPECT_EQ(form_->needs_scratch(resize, gpu), true);
   EXPECT_EQ(form_->needs_scratch(resize, device_->info()), false) << "it reads frames where they are";
+}
+
+TEST_F(StoredFormTest, JpegFramesGoToTheDeviceAsBytes) {
+  make({CodecSpec::Kind::jpeg}, DType::u8);
+  EXPECT_FALSE(form_->fixed_size());
+  EXPECT_TRUE(form_->decoded_by_device());
+  EXPECT_EQ(form_->transform_input(), data_->info().spec);
+  const StoredImages& images = data_->shard(0).images();
+  const StoredSample sample = form_->locate(*data_, {0, 1});
+  EXPECT_EQ(sample.mapped, images.frame(1).data());
+  EXPECT_EQ(sample.size_bytes, images.frame(1).size());
+  EXPECT_EQ(sample.file, images.frame_spec(1).file);
+  EXPECT_LE(sample.size_bytes, form_->most_bytes_to_device());
+  EXPECT_EQ(form_->checksum(data_->shard(0), 1, images.frame(1)), images.checksum(1));
+  const std::vector<std::uint64_t> sizes{sample.size_bytes};
+  const std::vector<jpeg::FrameFile> files{sample.file};
+  TransformWork work = plan_transform(data_->info(), {});
+  form_->describe(work, {sizes, files}, nullptr);
+  EXPECT_EQ(work.frame_bytes.data(), sizes.data());
+  EXPECT_EQ(work.files.data(), files.data());
+  DeviceInfo gpu;
+  EXPECT_TRUE(form_->decodes_first(1, gpu));
+  EXPECT_FALSE(form_->decodes_first(1, device_->info())) << "the transform decodes what it needs";
+  EXPECT_TRUE(form_->decodes_first(2, device_->info())) << "once for both views";
+}
+
+// Only a bound of their frames is known, which is many times what they have.
+TEST_F(StoredFormTest, RoomForJpegsOfOneSizeFollowsTheirMean) {
+  make({CodecSpec::Kind::jpeg}, DType::u8);
+  LoaderOptions options;
+  options.batch_size = 512;
+  EXPECT_TRUE(form_->may_be_late());
+  EXPECT_GE(form_->most_bytes_to_device(), 1U << 20U);
+  std::uint64_t stored = 0;
+  for (const ShardSummary& shard : data_->info().shards) stored += shard.size_bytes;
+  EXPECT_LE(form_->room_bytes(options), 1024 * (stored / data_->size() + 4096));
+  options.batch_size = 1;
+  EXPECT_GE(form_->room_bytes(options), form_->most_bytes_to_device());
+  EXPECT_GE(form_->late_group_bytes(options), form_->most_bytes_to_device());
 }
 
 TEST(StoredForms, EachCodecHasOne) {
@@ -109,7 +148,7 @@ TEST_F(StoredFormTest, AVerdictIsKeptUntilTheBatchAfterTheNext) {
   EXPECT_NO_THROW(verdict.check(batch));
   verdict.entries()[1] = 1;
   EXPECT_SHARD_ERROR(verdict.check(batch), ErrorCode::corrupt,
-                     "its packed frame was damaged when it reached the device, but is valid now");
+                     "its stored frame was damaged when it reached the device, but is valid now");
   verdict.start_batch({{2, 0}});
   EXPECT_NO_THROW(verdict.check(verdict.batch()));
   EXPECT_SHARD_ERROR(verdict.check(batch), ErrorCode::corrupt, "shard-1.safetensors\": sample 6");

@@ -1,0 +1,26 @@
+// Device memory between a frame of codec jpeg and its sample: coefficients, samples of planes, look-ups of
+// Huffman tables. A sample that needs more than there is is decoded in bands of MCU rows.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "jpeg/frame.hpp"
+#include "jpeg/region.hpp"
+
+namespace shard {
+
+// What decoding this box of the upright image takes at most.
+std::uint64_t jpeg_workspace_bytes(const jpeg::FrameFile& file, const jpeg::PixelBox& upright) noexcept;
+// What an image of this size and 4:2:0 takes, whole.
+std::uint64_t usual_jpeg_workspace_bytes(std::uint64_t pixels, std::uint32_t channels) noexcept;
+// What each band takes at most of an image of these sides, which may be turned.
+std::uint64_t least_jpeg_workspace_bytes(std::uint32_t height, std::uint32_t width,
+                                         std::uint32_t channels) noexcept;
+
+// Adds the parts of the box, one after the other, that each take no more than `workspace_bytes`, if that is
+// at least what a band takes.
+void add_jpeg_bands(const jpeg::FrameFile& file, const jpeg::PixelBox& upright, std::uint64_t workspace_bytes,
+                    std::vector<jpeg::PixelBox>& bands);
+
+}  // namespace shard

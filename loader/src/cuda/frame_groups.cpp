@@ -1,0 +1,74 @@
+#include "cuda/frame_groups.hpp"
+
+#include <fmt/format.h>
+
+#include "codec/jpeg_workspace.hpp"
+#include "shard/error.hpp"
+#include "transform/check_work.hpp"
+#include "transform/needed_box.hpp"
+
+namespace shard {
+
+namespace {
+
+void check_file(const TransformWork& work, std::size_t row) {
+  const jpeg::FrameFile& file = work.files[row];
+  const SampleSpec stored = stored_spec(work, row);
+  const auto refuse = [row](const std::string& message) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("transform: row {}: {}", row, message));
+  };
+  if (reinterpret_cast<std::uintptr_t>(work.sources[row]) % jpeg::kFrameAlignment != 0)
+    refuse("its frame is not 16-byte aligned");
+  if (file.upright_width() != stored.width || file.upright_height() != stored.height)
+    refuse(fmt::format("its file has {} x {} pixels, and the sample {} x {} (rows x columns)",
+                       file.upright_height(), file.upright_width(), stored.height, stored.width));
+  if (work.frame_bytes[row] != jpeg::frame_bytes(file))
+    refuse(fmt::format("its frame has {} bytes, and that of its file {}", work.frame_bytes[row],
+                       jpeg::frame_bytes(file)));
+}
+
+}  // namespace
+
+void FrameGroups::start(const TransformWork& work, std::span<const std::byte* const> places) {
+  for (std::size_t row = 0; row < work.sources.size(); ++row) {
+    check_crop(work, row);
+    check_file(work, row);
+  }
+  work_ = &work;
+  places_ = places;
+  row_ = band_ = 0;
+  bands_.clear();
+}
+
+bool FrameGroups::next(FrameGroup& group) {
+  group.sources.clear();
+  group.rows.clear();
+  const TransformWork& work = *work_;
+  std::uint64_t used = 0;
+  for (;;) {
+    if (band_ == bands_.size()) {
+      if (row_ == work.sources.size()) break;
+      const SampleBox box = needed_box(work, row_);
+      bands_.clear();
+      band_ = 0;
+      add_jpeg_bands(work.files[row_], {box.left, box.top, box.width, box.height}, work.workspace_bytes,
+                     bands_);
+      ++row_;
+    }
+    const std::size_t row = row_ - 1;
+    const jpeg::PixelBox& band = bands_[band_];
+    used += jpeg_workspace_bytes(work.files[row], band);
+    if (used > work.workspace_bytes && !group.sources.empty()) break;
+    ++band_;
+    gpu::JpegSource& source = group.sources.emplace_back();
+    source.file = work.files[row];
+    source.box = band;
+    source.frame = work.sources[row];
+    source.pixels = const_cast<std::byte*>(places_[row]);
+    source.channels = work.stored.channels;
+    group.rows.push_back(static_cast<std::uint32_t>(row));
+  }
+  return !group.sources.empty();
+}
+
+}  // namespace shard

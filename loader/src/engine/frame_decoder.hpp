@@ -1,0 +1,62 @@
+// FrameDecoder: queues the decoding of frames of codec jpeg on a device that has memory of its own, in groups
+// that several streams work on at once. One group alone waits for its longest stream of codes.
+//
+//   stream       ... begun |            wait, wait, wait | transforms of all views
+//                     |    '------------.    |     |     |
+//   decoder 0       wait | group 0 | group 3 '     |     |        groups of other batches follow
+//   decoder 1       wait | group 1 ----------------'     |
+//   decoder 2       wait | group 2 ----------------------'
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "codec/stored_form.hpp"
+#include "shard/loader/device.hpp"
+#include "transform/needed_box.hpp"
+#include "transport/memory_plan.hpp"
+
+namespace shard {
+
+// The feeder's thread only.
+class FrameDecoder {
+ public:
+  // Allocates `memory`. With none, streams decode by themselves. Errors: resource.
+  FrameDecoder(Device& device, const DecoderMemory& memory);
+  FrameDecoder(const FrameDecoder&) = delete;
+  FrameDecoder& operator=(const FrameDecoder&) = delete;
+
+  // Frames, and what of each sample is decoded; the rest of it is undefined.
+  struct Frames {
+    std::span<const std::byte* const> sources;
+    StoredFrames frames;
+    std::span<const SampleSize> sizes;
+    std::span<const SampleBox> boxes;
+    std::uint32_t* broken = nullptr;
+  };
+  // Queues the decoding of all frames to `target`, where samples lie as TransformWork::unpacked has them, after
+  // what is queued in `stream`, whose later work finds them there. Sets `decoded` to where each one is.
+  // `spec`: StoredForm::transform_input().
+  void queue(Stream& stream, const SampleSpec& spec, const Frames& frames, std::byte* target,
+             std::vector<const std::byte*>& decoded);
+  // How many frames from the first on have room, `step` at a time; at least `step`.
+  static std::size_t fit(const SampleSpec& spec, std::span<const SampleSize> sizes, std::size_t step,
+                         std::uint64_t room_bytes);
+
+ private:
+  // Work in the stream uses the workspace.
+  struct Decoder {
+    std::unique_ptr<Block> workspace;
+    std::unique_ptr<Stream> stream;  // destroyed first
+  };
+
+  std::uint64_t group_rows_;
+  std::vector<Decoder> decoders_;  // groups take turns
+  std::size_t next_ = 0;
+  std::vector<SampleCrop> crops_;  // scratch
+};
+
+}  // namespace shard
