@@ -53,6 +53,20 @@ TEST(JpegDecoder, LeavesItsMemoryToTheHolder) {
   EXPECT_EQ(std::memcmp(batch.memory->data(), right.values.data(), right.values.size()), 0);
 }
 
+// Memory that was given back is used again; that of a batch which is held is not.
+TEST(JpegDecoder, UsesMemoryAgain) {
+  std::mt19937_64 random(1);
+  const Bytes file = random_file(random, {});
+  const std::vector<JpegInput> inputs = {{file, std::nullopt, false}};
+  JpegDecoder decoder(make_host_device(1), 1);
+  JpegBatch first = decoder.decode(inputs);
+  const std::byte* const memory = first.memory->data();
+  const JpegBatch second = decoder.decode(inputs);
+  EXPECT_NE(second.memory->data(), memory);
+  first = {};
+  EXPECT_EQ(decoder.decode(inputs).memory->data(), memory);
+}
+
 TEST(JpegDecoder, RefusesTooManyThreads) {
   EXPECT_SHARD_ERROR(JpegDecoder(make_host_device(1), 65), ErrorCode::invalid_argument, "65 threads");
 }
