@@ -4,7 +4,7 @@
     jpeg.py FOLDER [--seconds S] [--cases NAME,...] [--json FILE]
 
 FOLDER has data sets made by shardify: originals (--size original --codec jpeg), and if they are to be
-measured small (--size 256 --codec jpeg --quality 90) and plain (--size 224 --codec none), and a folder `files`
+measured small (--size 256 --codec jpeg --quality 90) and plain (--size 224 --codec none), and a folder files
 of the JPEG files. Every case runs for S seconds three times; the median counts. Cores: CPU seconds of the
 process per second. Rivals decode the same files: torchvision on the GPU (nvJPEG) and on the processor.
 """
