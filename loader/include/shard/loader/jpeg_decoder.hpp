@@ -1,12 +1,12 @@
 // JpegDecoder: JPEG files as they are -> pixels on a device, without a data set (library shard::jpeg).
 //
 //   shard::JpegDecoder decoder(shard::make_cuda_device(0));
-//   shard::JpegBatch batch = decoder.decode(files, {.height = 224, .width = 224, .dtype = shard::DType::f16});
+//   shard::JpegBatch batch = decoder.decode(files, {.height = 224, .width = 224});
 //
-// Pixels equal Pillow's `ImageOps.exif_transpose(Image.open(f)).convert("RGB")`, bit for bit, on every device.
-// On a GPU, kernels decode baseline files (docs/jpeg.md); others (progressive, arithmetic codes, several
-// scans, damaged ones that libjpeg-turbo still accepts) are decoded by threads of the host into the same
-// batch, and counted.
+// Pixels equal Pillow's `ImageOps.exif_transpose(Image.open(f)).convert("RGB")`, bit for bit, on every
+// device. On a GPU, kernels decode baseline files (docs/jpeg.md); others (progressive, arithmetic codes,
+// several scans, damaged ones that libjpeg-turbo still accepts) are decoded by threads of the host into the
+// same batch, and counted.
 //
 // Thread safety: one call at a time. For several batches in flight use several decoders of one device.
 #pragma once
