@@ -64,6 +64,9 @@ inline void expect_batches_of_decoded(const std::shared_ptr<Device>& device, con
     EXPECT_FALSE(loader.next());
     EXPECT_GT(batches, 0U);
   }
+  EXPECT_GE(loader.stats().decoded_by_device,
+            2 * pair.jpeg->size() / options.batch_size * options.batch_size);
+  EXPECT_EQ(loader.stats().decoded_by_host, 0U);
   if (options.transport != TransportKind::resident) {
     EXPECT_EQ(loader.stats().device_bytes, plan_memory(*pair.jpeg, *device, options).device_bytes);
   }

@@ -159,6 +159,10 @@ void BatchMaker::end(Slot& slot) {
   const PlacedBatch& batch = placement_.batch(slot);
   queue_->add(slot, batch, transport_->sources(slot));
   stats_.bytes += std::accumulate(batch.sizes.begin(), batch.sizes.end(), std::uint64_t{0});
+  for (const auto& form : setup_.forms) {
+    if (form->decoded_by_device()) stats_.decoded_by_device += slot.locations.size();
+    if (form->decoded_by_host()) stats_.decoded_by_host += slot.locations.size();
+  }
   if (!fetcher_) return;
   // A device that reads host memory may still read samples where they are mapped.
   fetcher_->after_batch(slot.epoch, slot.index,

@@ -23,6 +23,8 @@ struct LoaderStats {
   std::uint64_t batches = 0;
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t decoded_by_device = 0;
+  std::uint64_t decoded_by_host = 0;
   double storage_seconds = 0;
   double link_seconds = 0;
   double consumer_seconds = 0;
@@ -50,6 +52,13 @@ struct LoaderStats {
     visit(Statistic{"samples", "delivered"}, &LoaderStats::samples);
     visit(Statistic{"bytes", "stored bytes moved to the device, or served from its memory (resident)"},
           &LoaderStats::bytes);
+    visit(Statistic{"decoded_by_device",
+                    "images and fields of codecs packed and jpeg, whose frames go to the device"},
+          &LoaderStats::decoded_by_device);
+    visit(Statistic{"decoded_by_host",
+                    "images and fields of codec zstd, or of data sets whose codecs differ, on the way to the "
+                    "device"},
+          &LoaderStats::decoded_by_host);
     visit(Statistic{"storage_seconds", "the loader waiting for pages, reads, decompression"},
           &LoaderStats::storage_seconds);
     visit(Statistic{"link_seconds", "the loader waiting for copies and transforms of earlier batches"},
