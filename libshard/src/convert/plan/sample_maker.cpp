@@ -12,7 +12,7 @@ namespace shard::convert {
 namespace {
 
 constexpr std::size_t kKeptBytes = std::size_t{64} << 20U;  // of a sample, from one image to the next
-constexpr std::uint32_t kMostSide = 65'500;                 // of a JPEG that libjpeg writes
+constexpr std::uint32_t kMostSideOfJpeg = 65'500;           // of a JPEG that libjpeg writes
 
 }  // namespace
 
@@ -75,12 +75,12 @@ void SampleMaker::begin() {
 
 void SampleMaker::take_made() {
   made_ = preprocessor_.made();
-  if (codec_ && std::max(made_.height, made_.width) > kMostSide)
+  if (codec_ && std::max(made_.height, made_.width) > kMostSideOfJpeg)
     throw Error(
         ErrorCode::unsupported,
         fmt::format("has {} x {} pixels, and sides of a JPEG have at most {}: use another codec, or make "
                     "the images smaller",
-                    made_.width, made_.height, kMostSide));
+                    made_.width, made_.height, kMostSideOfJpeg));
 }
 
 SampleValues SampleMaker::values() const {
