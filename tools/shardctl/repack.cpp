@@ -34,8 +34,12 @@ constexpr std::uint64_t kMaxRejectsBytes = std::uint64_t{4} << 30;
 
 DatasetInfo repacked_info(const DatasetInfo& from, const CodecSpec& codec) {
   DatasetInfo info = from;
+  info.provenance.erase("sample_digests");  // all are known then
+  // The samples are no longer what a conversion with this codec makes.
+  if (from.codec.kind == CodecSpec::Kind::jpeg) info.provenance["decoded_from"] = to_string(from.codec);
+  if (codec.kind == CodecSpec::Kind::jpeg) info.provenance["encoded_from"] = to_string(from.codec);
+  info.fingerprint = convert::fingerprint_with_codec(info, codec);
   info.codec = codec;
-  info.fingerprint = convert::fingerprint_with_codec(from, codec);
   info.shards.clear();
   return info;
 }

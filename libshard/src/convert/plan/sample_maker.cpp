@@ -22,10 +22,10 @@ bool keeps_jpeg_files(const image::PreprocessOptions& options, const CodecSpec& 
          (options.channels == 0 || options.channels == 3);
 }
 
-SampleMaker::SampleMaker(const image::PreprocessOptions& options, const CodecSpec& codec, bool decode_files)
+SampleMaker::SampleMaker(const image::PreprocessOptions& options, const CodecSpec& codec, JpegFiles files)
     : options_(options),
-      keeps_files_(keeps_jpeg_files(options, codec)),
-      decode_files_(decode_files),
+      keeps_files_(files != JpegFiles::encode && keeps_jpeg_files(options, codec)),
+      decode_files_(files == JpegFiles::decode),
       preprocessor_(options) {
   if (codec.kind == CodecSpec::Kind::jpeg)
     codec_.emplace(codec, options.sample_spec(), options.normalization);
