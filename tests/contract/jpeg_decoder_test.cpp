@@ -25,6 +25,22 @@ TEST(JpegDecoder, GivesKernelsWhatTheyDecode) {
   EXPECT_EQ(device->decoded(), 2U);
 }
 
+// A header that says more than the file can have takes no memory for the kernels.
+TEST(JpegDecoder, GivesKernelsNoPixelsThatCannotBeThere) {
+  const auto device = std::make_shared<KernelLikeDevice>(make_host_device(2));
+  JpegDecoder decoder(device, 1);
+  std::mt19937_64 random(1);
+  Bytes file = random_file(random, {});
+  for (std::size_t at = 2; at + 8 < file.size(); ++at)
+    if (file[at] == std::byte{0xFF} && file[at + 1] == std::byte{0xC0}) {
+      file[at + 5] = file[at + 7] = std::byte{0x10};  // 4096 and more rows and columns
+      break;
+    }
+  const std::vector<JpegInput> inputs = {{file, std::nullopt, false}};
+  EXPECT_SHARD_ERROR(decoder.decode(inputs), ErrorCode::corrupt, "input 0: ");
+  EXPECT_EQ(device->decoded(), 0U);
+}
+
 TEST(JpegDecoder, TakesFilesInDeviceMemory) {
   const auto device = std::make_shared<KernelLikeDevice>(make_host_device(2));
   std::mt19937_64 random(1);
@@ -51,6 +67,20 @@ TEST(JpegDecoder, LeavesItsMemoryToTheHolder) {
   }
   const Rgb right = rgb_of(file);
   EXPECT_EQ(std::memcmp(batch.memory->data(), right.values.data(), right.values.size()), 0);
+}
+
+// Memory that was given back is used again; that of a batch which is held is not.
+TEST(JpegDecoder, UsesMemoryAgain) {
+  std::mt19937_64 random(1);
+  const Bytes file = random_file(random, {});
+  const std::vector<JpegInput> inputs = {{file, std::nullopt, false}};
+  JpegDecoder decoder(make_host_device(1), 1);
+  JpegBatch first = decoder.decode(inputs);
+  const std::byte* const memory = first.memory->data();
+  const JpegBatch second = decoder.decode(inputs);
+  EXPECT_NE(second.memory->data(), memory);
+  first = {};
+  EXPECT_EQ(decoder.decode(inputs).memory->data(), memory);
 }
 
 TEST(JpegDecoder, RefusesTooManyThreads) {

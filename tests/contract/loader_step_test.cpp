@@ -74,7 +74,10 @@ TEST_P(StepLoader, OrdersTheDecodingOfJpegsAfterTheirCopiesAndBeforeTheirTransfo
     options.further_views = {views_of_any_size()[3].second};
     if (late) options.memory.batch_bytes = data.info().largest().sample_bytes;
     Loader loader(data, device, options);
-    for (std::uint64_t epoch = 0; epoch < 3; ++epoch) run_epoch(*device, loader, epoch);
+    for (std::uint64_t epoch = 0; epoch < 6; ++epoch) {
+      loader.start_epoch(epoch);
+      while (std::optional<Batch> batch = loader.next()) batch->release();
+    }
     EXPECT_EQ(device->races(), std::vector<std::string>{});
   }
 }

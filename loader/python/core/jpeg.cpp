@@ -14,6 +14,7 @@
 
 #include "buffer_view.hpp"
 #include "device.hpp"
+#include "lease.hpp"
 #include "shard/loader/jpeg_decoder.hpp"
 #include "tensor.hpp"
 
@@ -43,10 +44,15 @@ JpegDecodeOptions jpeg_options(const nb::dict& given) {
 
 class PyJpegDecoder {
  public:
-  PyJpegDecoder(int ordinal, unsigned threads) {
-    if (ordinal >= 0) device_ = {kDLCUDA, ordinal};
+  // `current_stream`: as CurrentStream has it.
+  PyJpegDecoder(int ordinal, unsigned threads, const nb::object& current_stream) {
+    JpegDecoder::LastStream last;
+    if (ordinal >= 0) {
+      device_ = {kDLCUDA, ordinal};
+      last = [current = std::make_shared<CurrentStream>(current_stream)] { return current->get(); };
+    }
     WithoutGil without_gil;
-    decoder_ = std::make_unique<JpegDecoder>(make_device(ordinal, threads), threads);
+    decoder_ = std::make_unique<JpegDecoder>(make_device(ordinal, threads), threads, std::move(last));
   }
   PyJpegDecoder(const PyJpegDecoder&) = delete;
   PyJpegDecoder& operator=(const PyJpegDecoder&) = delete;
@@ -116,7 +122,8 @@ class PyJpegDecoder {
 
 void bind_jpeg(nb::module_& module) {
   nb::class_<PyJpegDecoder>(module, "JpegDecoder")
-      .def(nb::init<int, unsigned>())
+      .def(nb::init<int, unsigned, const nb::object&>(), nb::arg("device"), nb::arg("threads"),
+           nb::arg("current_stream").none())
       .def("decode", &PyJpegDecoder::decode, nb::arg("files"), nb::arg("boxes").none(), nb::arg("options"));
 }
 

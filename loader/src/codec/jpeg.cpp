@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "base/bytes.hpp"
@@ -77,10 +78,14 @@ class JpegForm final : public StoredForm {
 
   std::uint64_t checksum(const ShardReader& shard, std::uint64_t sample,
                          std::span<const std::byte> bytes) const override {
+    // Mapped bytes may change, or end, while they are read.
+    thread_local std::vector<std::byte> frame;
     thread_local std::vector<std::byte> decoded;
     const FrameSpec of = images(shard).frame_spec(sample);
+    frame.resize(bytes.size());
+    std::memcpy(frame.data(), bytes.data(), bytes.size());
     decoded.resize(of.sample.size_bytes());
-    images(shard).codec().decode(bytes, decoded, of);
+    images(shard).codec().decode(frame, decoded, of);
     return xxh3(decoded);
   }
 

@@ -118,6 +118,19 @@ class CudaDevice final : public Device {
     if (kernels_read_registered_) flags |= cudaHostRegisterMapped;
     return register_shared(context_, range, flags, stop);
   }
+  bool is_pinned(std::span<const std::byte> range) override {
+    if (range.empty()) return false;
+    const CudaScope scope(context_);
+    for (const std::byte* const at : {range.data(), range.data() + range.size() - 1}) {
+      cudaPointerAttributes attributes{};
+      if (cudaPointerGetAttributes(&attributes, at) != cudaSuccess) {
+        cudaGetLastError();
+        return false;
+      }
+      if (attributes.type != cudaMemoryTypeHost) return false;
+    }
+    return true;
+  }
   std::unique_ptr<Stream> create_stream() override {
     return make_cuda_stream(context_, copy_method_, kernels_read_registered_, events_);
   }

@@ -7,6 +7,7 @@
 
 #include "base/bytes.hpp"
 #include "base/system/cpu_count.hpp"
+#include "decode/block_pool.hpp"
 #include "decode/jpeg_slot.hpp"
 #include "shard/error.hpp"
 
@@ -21,12 +22,12 @@ constexpr std::uint64_t kImageAlignment = 16;
 }  // namespace
 
 struct JpegDecoder::Impl {
-  Impl(std::shared_ptr<Device> on, unsigned threads);
+  Impl(std::shared_ptr<Device> on, unsigned threads, LastStream last_stream);
 
   JpegBatch decode(std::span<const JpegInput> given, const JpegDecodeOptions& options);
   void read(std::span<const JpegInput> given, const JpegDecodeOptions& options);
   void fetch(std::span<const JpegInput> given);
-  void place(const jpeg::Call& call, JpegBatch& batch);
+  void place(jpeg::Call& call, JpegBatch& batch);
   void run_threads(std::size_t count, const std::function<void(std::size_t, jpeg::HostJpeg&)>& body);
   template <class Bytes, class Start>
   void run_groups(std::span<const std::size_t> inputs, const Bytes& bytes_of, const Start& start);
@@ -34,6 +35,7 @@ struct JpegDecoder::Impl {
   jpeg::Slot& next_slot();
 
   std::shared_ptr<Device> device;
+  std::shared_ptr<BlockPool> blocks;
   ThreadPool pool;
   std::vector<jpeg::Input> inputs;
   std::vector<std::vector<std::byte>> fetched;  // files that were on the device
@@ -44,8 +46,10 @@ struct JpegDecoder::Impl {
   std::size_t next = 0;
 };
 
-JpegDecoder::Impl::Impl(std::shared_ptr<Device> on, unsigned threads)
-    : device(std::move(on)), pool(threads != 0 ? threads : std::min(cpu_count(), 8U), "shard-jpeg") {}
+JpegDecoder::Impl::Impl(std::shared_ptr<Device> on, unsigned threads, LastStream last_stream)
+    : device(std::move(on)),
+      blocks(std::make_shared<BlockPool>(device, std::move(last_stream))),
+      pool(threads != 0 ? threads : std::min(cpu_count(), 8U), "shard-jpeg") {}
 
 void JpegDecoder::Impl::run_threads(std::size_t count,
                                     const std::function<void(std::size_t, jpeg::HostJpeg&)>& body) {
@@ -98,11 +102,12 @@ void JpegDecoder::Impl::read(std::span<const JpegInput> given, const JpegDecodeO
   run_threads(given.size(), [&](std::size_t i, jpeg::HostJpeg& host) {
     const std::span<const std::byte> file = given[i].on_device ? fetched[i] : given[i].file;
     inputs[i] = jpeg::read_input(i, file, given[i].box, options.upright, device->info().decodes_jpeg, host);
+    inputs[i].pinned = inputs[i].by_kernels && device->is_pinned(file);
   });
 }
 
 // Where each image goes.
-void JpegDecoder::Impl::place(const jpeg::Call& call, JpegBatch& batch) {
+void JpegDecoder::Impl::place(jpeg::Call& call, JpegBatch& batch) {
   std::uint64_t size = 0;
   for (jpeg::Input& input : inputs) {
     JpegBatch::Image& image = batch.images.emplace_back();
@@ -122,9 +127,9 @@ void JpegDecoder::Impl::place(const jpeg::Call& call, JpegBatch& batch) {
       input.box = {0, 0, 1, 1};
     }
   }
-  std::unique_ptr<Block> memory = device->allocate_device(std::max<std::uint64_t>(size, 1));
-  // The device lives as long as its memory.
-  batch.memory = std::shared_ptr<Block>(memory.release(), [on = device](Block* block) { delete block; });
+  BlockPool::Taken taken = blocks->take(size);
+  batch.memory = std::move(taken.block);
+  call.ready = std::move(taken.ready);
 }
 
 // `bytes_of` an input -> what it takes; `start`(slot, group) queues.
@@ -198,11 +203,11 @@ JpegBatch JpegDecoder::Impl::decode(std::span<const JpegInput> given, const Jpeg
   return batch;
 }
 
-JpegDecoder::JpegDecoder(std::shared_ptr<Device> device, unsigned threads) {
+JpegDecoder::JpegDecoder(std::shared_ptr<Device> device, unsigned threads, LastStream last_stream) {
   if (threads > 64)
     throw Error(ErrorCode::invalid_argument,
                 "JpegDecoder with " + std::to_string(threads) + " threads: it must have 1 to 64, or 0");
-  impl_ = std::make_unique<Impl>(std::move(device), threads);
+  impl_ = std::make_unique<Impl>(std::move(device), threads, std::move(last_stream));
 }
 JpegDecoder::JpegDecoder(JpegDecoder&&) noexcept = default;
 JpegDecoder& JpegDecoder::operator=(JpegDecoder&&) noexcept = default;

@@ -23,7 +23,11 @@ bool fits_kernels(std::span<const std::byte> file, std::uint32_t orientation, Fr
   } catch (const Error&) {
     return false;  // another kind, or damaged: libjpeg-turbo says what it is
   }
-  return std::uint64_t{frame.width()} * frame.height() <= kMostPixels;
+  // Each block has two codes at least, so no memory is taken for pixels that cannot be there.
+  const Layout layout = geometry_of(frame);
+  const std::uint64_t least_bits = std::uint64_t{layout.mcus()} * layout.blocks_of_mcu * 2;
+  return least_bits <= std::uint64_t{file.size()} * 8 &&
+         std::uint64_t{frame.width()} * frame.height() <= kMostPixels;
 }
 
 PixelBox box_of(const Input& input, const std::optional<JpegBox>& box) {

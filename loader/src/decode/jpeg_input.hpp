@@ -19,6 +19,7 @@ struct Input {
   std::span<const std::byte> file;  // host memory
   FrameFile frame;                  // if by_kernels
   bool by_kernels = false;
+  bool pinned = false;      // the file can be copied to the device from where it is
   std::uint32_t width = 0;  // of the image that is delivered
   std::uint32_t height = 0;
   PixelBox box;

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "base/bytes.hpp"
-#include "transform/jpeg_work.hpp"
 #include "shard/error.hpp"
+#include "transform/jpeg_work.hpp"
 
 namespace shard::jpeg {
 namespace {
@@ -91,13 +91,18 @@ void Slot::by_kernels(const Call& call, std::span<const std::size_t> group, cons
   work.workspace_bytes = workspace_bytes;
   work.faults = reinterpret_cast<std::uint32_t*>(pinned_room(faults_, group.size() * sizeof(std::uint32_t)));
   place_pixels(call, group);
+  std::vector<CopyItem> items;
+  for (std::size_t k = 0; k < group.size(); ++k) {
+    const Input& input = call.inputs[group[k]];
+    items.push_back(
+        {files + offsets[k], input.pinned ? input.file.data() : staging + offsets[k], input.file.size()});
+  }
   run(group.size(), [&](std::size_t k, HostJpeg&) {
-    const std::span<const std::byte> file = call.inputs[group[k]].file;
-    std::memcpy(staging + offsets[k], file.data(), file.size());
-    std::memset(staging + offsets[k] + file.size(), 0, round_up(file.size(), kAlignment) - file.size());
+    const Input& input = call.inputs[group[k]];
+    if (!input.pinned) std::memcpy(staging + offsets[k], input.file.data(), input.file.size());
   });
-  const CopyItem item{files, staging, file_bytes};
-  stream_->copy_pinned({&item, 1});
+  stream_->wait(call.ready);
+  stream_->copy(items);
   std::vector<JpegWork::Image> images;
   for (std::size_t k = 0; k < group.size(); ++k)
     images.push_back(
@@ -142,6 +147,7 @@ void Slot::by_host(const Call& call, std::span<const std::size_t> group, const R
     items.push_back(
         {places_[k], staging + offsets[k], std::uint64_t{input.width} * input.height * kChannels});
   }
+  stream_->wait(call.ready);
   stream_->copy_pinned(items);
   transform(call, group);
   group_.clear();

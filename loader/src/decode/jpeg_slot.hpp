@@ -24,6 +24,7 @@ struct Call {
   std::span<Input> inputs;
   std::span<const JpegBatch::Image> images;
   std::byte* target = nullptr;
+  Event ready;  // before the target is written
 
   // What the image becomes.
   SampleSpec delivered(std::size_t input) const;

@@ -1,6 +1,7 @@
 #include "engine/compute_queue.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "fields/views.hpp"
 #include "transform/check_work.hpp"
@@ -38,19 +39,21 @@ ComputeQueue::ComputeQueue(const LoaderSetup& setup, const ComputeMemory& memory
   const auto allocate = [&](std::uint64_t bytes) {
     return bytes > 0 ? device.allocate_device(bytes) : nullptr;
   };
+  for (std::uint64_t i = 0; i < memory.rooms; ++i) rooms_.push_back({allocate(memory.decoded_bytes), {}});
   for (std::uint64_t i = 0; i < memory.lanes; ++i)
-    lanes_.push_back({allocate(memory.decoded_bytes), allocate(memory.augment_bytes),
-                      std::make_unique<FieldMaker>(setup), device.create_stream()});
+    lanes_.push_back({nullptr, allocate(memory.augment_bytes), std::make_unique<FieldMaker>(setup),
+                      device.create_stream()});
 }
 
 void ComputeQueue::add(Slot& slot, const PlacedBatch& batch, std::span<const std::byte* const> in_place) {
   const std::vector<DrawnSteps> views = batch.draws.steps();
   write_columns(slot, views);
-  lane_ = (lane_ + 1) % lanes_.size();
+  choose_lane();
   Lane& lane = lanes_[lane_];
   for (const Event& event : slot.released) lane.stream->wait(event);  // usually over: nothing is queued
   lane.stream->upload(slot.columns_copy);  // beside the copies of this and later batches
-  wait_copied(slot, *lane.stream);
+  find_copies(slot);
+  for (const Event& event : copied_) lane.stream->wait(event);
   lane.stream->may_leave_out(slot.unwanted);
   std::span<const std::byte* const> sources = in_place.empty() ? batch.sources : in_place;
   if (!in_place.empty() && batch.late < slot.locations.size()) sources = with_late(batch, in_place);
@@ -83,13 +86,19 @@ std::span<const std::byte* const> ComputeQueue::with_late(const PlacedBatch& bat
 }
 
 // Samples that stay on the device may have been copied for a batch that another lane made.
-void ComputeQueue::wait_copied(const Slot& slot, Stream& stream) {
-  stream.wait(slot.copied_event);
-  if (setup_.options.transport != TransportKind::resident || lanes_.size() == 1) return;
-  for (const Event& event : copied_) stream.wait(event);
+void ComputeQueue::find_copies(const Slot& slot) {
+  copied_.assign(1, slot.copied_event);
+  if (setup_.options.transport != TransportKind::resident) return;
+  copied_.insert(copied_.end(), last_copied_.begin(), last_copied_.end());
   if (slot.fetch.empty()) return;
-  std::swap(copied_[0], copied_[1]);
-  copied_[0] = slot.copied_event;
+  last_copied_[1] = std::exchange(last_copied_[0], slot.copied_event);
+}
+
+// A room of its own for each lane is read and written in the order of that lane.
+void ComputeQueue::choose_lane() {
+  lane_ = (lane_ + 1) % lanes_.size();
+  room_ = rooms_.size() == lanes_.size() ? lane_ : (room_ + 1) % rooms_.size();
+  lanes_[lane_].room = &rooms_[room_];
 }
 
 void ComputeQueue::wait() { lanes_[lane_].stream->record().wait(); }
@@ -137,13 +146,14 @@ void ComputeQueue::queue_rows(const Slot& slot, const PlacedBatch& batch, const 
   if (!once) return queue_views(slot, batch, images, first, rows, false, lane);
   if (!setup_.form->decodes_in_parts()) {
     queue_decoding(*lane.stream, *setup_.form, images.sources.subspan(first, rows),
-                   images.frames.part(first, rows), lane.decoded->data(), slot.verdict->entries() + first,
-                   decoded_);
+                   images.frames.part(first, rows), lane.room->memory->data(),
+                   slot.verdict->entries() + first, decoded_);
     return queue_views(slot, batch, images, first, rows, true, lane);
   }
   for (std::size_t done = 0; done < rows;) {
     const std::size_t count = queue_decoder(slot, batch, images, first + done, rows - done, lane);
     queue_views(slot, batch, images, first + done, count, true, lane);
+    lane.room->used = lane.stream->record();
     done += count;
   }
 }
@@ -158,12 +168,14 @@ std::size_t ComputeQueue::queue_decoder(const Slot& slot, const PlacedBatch& bat
   else
     shapes_.assign(rows, SampleSize{spec.height, spec.width});
   const std::size_t step = setup_.options.mix.enabled() ? 2 : 1;
-  const std::size_t count = FrameDecoder::fit(spec, shapes_, step, lane.decoded->size_bytes());
+  const std::size_t count = FrameDecoder::fit(spec, shapes_, step, lane.room->memory->size_bytes());
   find_boxes(batch, first, count);
-  decoder_.queue(*lane.stream, spec,
+  after_ = copied_;
+  after_.push_back(lane.room->used);
+  decoder_.queue(*lane.stream, after_, spec,
                  {images.sources.subspan(first, count), images.frames.part(first, count),
                   std::span(shapes_).first(count), boxes_, slot.verdict->entries() + first},
-                 lane.decoded->data(), decoded_);
+                 lane.room->memory->data(), decoded_);
   return count;
 }
 
@@ -204,7 +216,7 @@ void ComputeQueue::queue_views(const Slot& slot, const PlacedBatch& batch, const
       transform.target += first * transform.delivered.size_bytes();
     if (!decoded) {
       setup_.form->describe(transform, images.frames.part(first, rows),
-                            lane.decoded ? lane.decoded->data() : nullptr);
+                            lane.room->memory ? lane.room->memory->data() : nullptr);
       if (slot.verdict) transform.broken = slot.verdict->entries() + first;
     }
     lane.stream->transform(transform);
@@ -266,6 +278,7 @@ std::size_t ComputeQueue::queue_late(const Slot& slot, const PlacedBatch& batch,
   });
   lane.stream->copy(late_copies_);
   group.made = lane.stream->record();  // if what follows fails, the copy still reads it
+  copied_.assign(1, group.made);
   queue_rows(slot, batch, samples_of(batch, late_sources_, setup_.forms.size(), 0), first, end - first, lane);
   queue_fields(slot, batch, late_sources_, views, true, first, end - first, lane);
   group.made = lane.stream->record();

@@ -34,9 +34,14 @@ class ComputeQueue {
   void wait();
 
  private:
-  // A stream for transforms, and the memory that they share: ComputeMemory.
+  // Where samples are decoded: ComputeMemory.
+  struct Room {
+    std::unique_ptr<Block> memory;  // null: not needed
+    Event used;                     // what reads it; not kept where each lane has a room
+  };
+  // A stream for transforms, and the memory that they share.
   struct Lane {
-    std::unique_ptr<Block> decoded;
+    Room* room = nullptr;  // of the last batch
     std::unique_ptr<Block> augment;
     std::unique_ptr<FieldMaker> fields;
     std::unique_ptr<Stream> stream;  // destroyed first
@@ -58,9 +63,10 @@ class ComputeQueue {
   // Queues the decoding of as many of these rows as there is room for, and returns their number.
   std::size_t queue_decoder(const Slot& slot, const PlacedBatch& batch, const FieldMaker::Samples& images,
                             std::size_t first, std::size_t rows, Lane& lane);
+  void choose_lane();
   void find_boxes(const PlacedBatch& batch, std::size_t first, std::size_t rows);
-  // Waits for the copies of this batch and, if samples are resident, for those of earlier ones.
-  void wait_copied(const Slot& slot, Stream& stream);
+  // What the samples of a batch wait for: its copies and, if some are resident, those of earlier batches.
+  void find_copies(const Slot& slot);
   std::span<const std::byte* const> with_late(const PlacedBatch& batch,
                                               std::span<const std::byte* const> in_place);
   std::size_t group_end(const PlacedBatch& batch, std::size_t first) const;
@@ -82,10 +88,14 @@ class ComputeQueue {
   std::vector<FetchItem> late_items_;           // scratch
   std::vector<const std::byte*> late_sources_;  // scratch
   std::vector<CopyItem> late_copies_;           // scratch
-  std::vector<Lane> lanes_;                     // batches take turns
+  std::vector<Room> rooms_;                     // batches take turns
+  std::vector<Lane> lanes_;                     // likewise
   std::size_t lane_ = 0;                        // of the last batch
   FrameDecoder decoder_;                        // its work reads and writes what lanes have
-  std::array<Event, 2> copied_;                 // of the last batches with copies, which two streams make
+  std::size_t room_ = 0;                        // of the last batch
+  std::array<Event, 2> last_copied_;            // of the last batches with copies, which two streams make
+  std::vector<Event> copied_;                   // find_copies(); of late rows, their copy
+  std::vector<Event> after_;                    // scratch
 
   std::vector<TransformWork> transforms_;  // of the last batch, by view
   std::vector<const std::byte*> decoded_;  // scratch: where samples are that are decoded once for all views

@@ -97,7 +97,8 @@ std::size_t FieldMaker::decode_files(Stream& stream, const StoredForm& form, con
   boxes_.clear();
   for (const SampleSize& shape : shapes.first(count)) boxes_.push_back({0, 0, shape.width, shape.height});
   const Samples some = samples.part(0, count);
-  decoder.queue(stream, spec, {some.sources, some.frames, shapes.first(count), boxes_, broken},
+  const Event ready = stream.record();
+  decoder.queue(stream, {&ready, 1}, spec, {some.sources, some.frames, shapes.first(count), boxes_, broken},
                 decoded_memory_, decoded_);
   return count;
 }

@@ -37,8 +37,8 @@ std::size_t FrameDecoder::fit(const SampleSpec& spec, std::span<const SampleSize
   return sizes.size();
 }
 
-void FrameDecoder::queue(Stream& stream, const SampleSpec& spec, const Frames& frames, std::byte* target,
-                         std::vector<const std::byte*>& decoded) {
+void FrameDecoder::queue(Stream& stream, std::span<const Event> after, const SampleSpec& spec,
+                         const Frames& frames, std::byte* target, std::vector<const std::byte*>& decoded) {
   TransformWork work;
   work.stored = work.delivered = free_spec(spec);
   work.exact = true;
@@ -47,7 +47,6 @@ void FrameDecoder::queue(Stream& stream, const SampleSpec& spec, const Frames& f
   for (const SampleBox& box : frames.boxes) crops_.push_back(crop_of(box));
   const std::size_t rows = frames.sources.size();
   const std::size_t groups = decoders_.empty() ? 1 : (rows + group_rows_ - 1) / group_rows_;
-  const Event begun = decoders_.empty() || rows == 0 ? Event() : stream.record();
   decoded.clear();
   std::uint64_t used = 0;
   for (std::size_t group = 0; group < groups; ++group) {
@@ -65,12 +64,13 @@ void FrameDecoder::queue(Stream& stream, const SampleSpec& spec, const Frames& f
       used += unpacked_room(work.stored.sized(size.height, size.width));
     }
     if (decoders_.empty()) {
+      for (const Event& event : after) stream.wait(event);
       stream.transform(work);
       continue;
     }
     Decoder& decoder = decoders_[next_];
     next_ = (next_ + 1) % decoders_.size();
-    decoder.stream->wait(begun);
+    for (const Event& event : after) decoder.stream->wait(event);
     work.workspace = decoder.workspace->data();
     work.workspace_bytes = decoder.workspace->size_bytes();
     try {

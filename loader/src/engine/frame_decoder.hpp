@@ -1,11 +1,13 @@
 // FrameDecoder: queues the decoding of frames of codec jpeg on a device that has memory of its own, in groups
 // that several streams work on at once. One group alone waits for its longest stream of codes.
 //
-//   stream       ... begun |            wait, wait, wait | transforms of all views
-//                     |    '------------.    |     |     |
-//   decoder 0       wait | group 0 | group 3 '     |     |        groups of other batches follow
-//   decoder 1       wait | group 1 ----------------'     |
-//   decoder 2       wait | group 2 ----------------------'
+//   copies       batch | next batch
+//                      |
+//   decoder 0      wait | group 0 --.   groups of other batches follow
+//   decoder 1      wait | group 1 --|-.
+//   decoder 2      wait | group 2 --|-|-.
+//                                   | | |
+//   stream         ...          wait' ' ' transforms of all views
 #pragma once
 
 #include <cstddef>
@@ -38,10 +40,10 @@ class FrameDecoder {
     std::uint32_t* broken = nullptr;
   };
   // Queues the decoding of all frames to `target`, where samples lie as TransformWork::unpacked has them, after
-  // what is queued in `stream`, whose later work finds them there. Sets `decoded` to where each one is.
-  // `spec`: StoredForm::transform_input().
-  void queue(Stream& stream, const SampleSpec& spec, const Frames& frames, std::byte* target,
-             std::vector<const std::byte*>& decoded);
+  // these events; later work in `stream` finds them there. Sets `decoded` to where each one is. `spec`:
+  // StoredForm::transform_input().
+  void queue(Stream& stream, std::span<const Event> after, const SampleSpec& spec, const Frames& frames,
+             std::byte* target, std::vector<const std::byte*>& decoded);
   // How many frames from the first on have room, `step` at a time; at least `step`.
   static std::size_t fit(const SampleSpec& spec, std::span<const SampleSize> sizes, std::size_t step,
                          std::uint64_t room_bytes);

@@ -83,14 +83,19 @@ SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const 
 namespace {
 
 // Frames that a stream decodes at a time: enough to fill a GPU together with the other streams.
-constexpr std::uint64_t kGroupRows = 64;
-constexpr std::uint64_t kMostDecoders = 8;
+constexpr std::uint64_t kGroupRows = 96;
+// With a stream for copies and one for transforms eight, for which CUDA has queues of their own by default
+// (CUDA_DEVICE_MAX_CONNECTIONS). Streams that share a queue wait for each other.
+constexpr std::uint64_t kMostDecoders = 6;
 
-// Batches that are decoded, or made of decoded samples, at once: no more than run ahead.
-std::uint64_t lanes_to_decode(const LoaderOptions& options) {
-  constexpr std::uint64_t kMostOfSmall = 8;
-  constexpr std::uint64_t kMost = 4;
-  return std::min<std::uint64_t>(options.prefetch, options.most_rows() <= kGroupRows ? kMostOfSmall : kMost);
+std::uint64_t groups_of_batch(const LoaderOptions& options) {
+  return (options.most_rows() + kGroupRows - 1) / kGroupRows;
+}
+
+// Batches that are decoded at once, and one whose views are made: no more than run ahead.
+std::uint64_t rooms_to_decode(const LoaderOptions& options) {
+  const std::uint64_t groups = groups_of_batch(options);
+  return std::min<std::uint64_t>(options.prefetch, (kMostDecoders + groups - 1) / groups + 1);
 }
 
 DecoderMemory decoder_memory(const StoredForms& forms, const DeviceInfo& device,
@@ -102,15 +107,30 @@ DecoderMemory decoder_memory(const StoredForms& forms, const DeviceInfo& device,
     most.least_bytes = std::max(most.least_bytes, needed.least_bytes);
   }
   if (most.least_bytes == 0) return {};
-  const std::uint64_t rows = options.most_rows();
-  const std::uint64_t lanes = lanes_to_decode(options);
-  const std::uint64_t groups = lanes * ((rows + kGroupRows - 1) / kGroupRows);
+  const std::uint64_t groups = groups_of_batch(options);
+  const std::uint64_t rooms = rooms_to_decode(options);
   DecoderMemory memory;
-  memory.group_rows = std::min(rows, kGroupRows);
-  memory.decoders = std::min({groups, 2 * lanes, kMostDecoders});
+  memory.group_rows = (options.most_rows() + groups - 1) / groups;
+  memory.decoders = std::min({groups * rooms, 2 * rooms, kMostDecoders});
   memory.workspace_bytes =
       round_up(std::max(most.usual_bytes * memory.group_rows, most.least_bytes), kPartAlign);
   return memory;
+}
+
+// What operations take, and lanes.
+void plan_augment(const DatasetInfo& info, const LoaderOptions& options, ComputeMemory& memory) {
+  const std::vector<TransformWork> works = plan_views(info, options);
+  for (std::size_t view = 0; view < works.size(); ++view) {
+    const std::vector<Operation>& operations = view_options(options, view).operations;
+    if (operations.empty()) continue;
+    for_each_size(works[view], view_options(options, view), options,
+                  [&](const SampleSpec& delivered, std::uint64_t rows) {
+                    memory.augment_bytes = std::max(
+                        memory.augment_bytes, augment_scratch_bytes(delivered, rows, mixes(operations)));
+                  });
+  }
+  // Resident samples are copied in one batch and read in others, in the order of one stream.
+  if (memory.augment_bytes > 0 && options.transport != TransportKind::resident) memory.lanes = 2;
 }
 
 }  // namespace
@@ -126,22 +146,9 @@ ComputeMemory compute_memory(const DatasetInfo& info, const DeviceInfo& device,
     decodes = decodes || form->needs_scratch(view_options(options, view), device);
   if (decodes) memory.decoded_bytes = form->decoded_room_bytes(options);
   memory.decoder = decoder_memory(forms, device, options);
-  if (form->workspace(options, device).least_bytes != 0) memory.lanes = lanes_to_decode(options);
   memory.field_bytes = field_memory(info, options).size_bytes();
-  if (device.kind == DeviceKind::host) return memory;
-  const std::vector<TransformWork> works = plan_views(info, options);
-  for (std::size_t view = 0; view < works.size(); ++view) {
-    const std::vector<Operation>& operations = view_options(options, view).operations;
-    if (operations.empty()) continue;
-    for_each_size(works[view], view_options(options, view), options,
-                  [&](const SampleSpec& delivered, std::uint64_t rows) {
-                    memory.augment_bytes = std::max(
-                        memory.augment_bytes, augment_scratch_bytes(delivered, rows, mixes(operations)));
-                  });
-  }
-  // Resident samples are copied in one batch and read in others, in the order of one stream.
-  if (memory.augment_bytes > 0 && options.transport != TransportKind::resident)
-    memory.lanes = std::max<std::uint64_t>(memory.lanes, 2);
+  if (device.kind != DeviceKind::host) plan_augment(info, options, memory);
+  memory.rooms = form->workspace(options, device).least_bytes != 0 ? rooms_to_decode(options) : memory.lanes;
   return memory;
 }
 

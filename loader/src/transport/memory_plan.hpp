@@ -67,17 +67,18 @@ struct DecoderMemory {
 struct ComputeMemory {
   // Batches that the device works on at once: two with operations on a GPU, where a block executes the
   // program of a sample. When the last programs of a batch end, those of the next one have begun (H200, two
-  // views with blur: 362,499 views/s, 274,602 with one lane). With codec jpeg up to four, of small batches
-  // eight, so that decoders always have groups to work on.
+  // views with blur: 362,499 views/s, 274,602 with one lane).
   std::uint64_t lanes = 1;
+  // Rooms in which samples are decoded: one for each lane, or with a FrameDecoder as many as keep it busy.
+  std::uint64_t rooms = 1;
+  std::uint64_t decoded_bytes = 0;  // of each room; 0: none is needed
   // Of each lane.
-  std::uint64_t decoded_bytes = 0;  // in which the transform decodes samples; 0: none is needed
   std::uint64_t augment_bytes = 0;  // in which operations are executed; 0: none is needed
   std::uint64_t field_bytes = 0;    // FieldMemory
   // Of all lanes.
   DecoderMemory decoder;
   std::uint64_t size_bytes() const noexcept {
-    return lanes * (decoded_bytes + augment_bytes + field_bytes) + decoder.size_bytes();
+    return rooms * decoded_bytes + lanes * (augment_bytes + field_bytes) + decoder.size_bytes();
   }
 };
 ComputeMemory compute_memory(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options);

@@ -1,5 +1,5 @@
-// Three bytes with the size of a part and of the pool, then the file. Lanes and builder accept the same files,
-// but for what may stand behind the image data, and give the same index.
+// Three bytes with the size of a part and of the pool, then the file. Lanes and builder accept the same
+// files, but for what may stand behind the image data, and give the same index.
 #include <cstdlib>
 
 #include "jpeg/index_builder.hpp"

@@ -171,6 +171,8 @@ class Device {
   // cancelled (`stop` was requested before or while it waited).
   virtual std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range,
                                                            const std::stop_token& stop = {}) = 0;
+  // Whether copies can read all of this host memory in place, because it is page-locked. False: unknown.
+  virtual bool is_pinned(std::span<const std::byte>) { return false; }
   virtual std::unique_ptr<Stream> create_stream() = 0;
   // Make a consumer's stream wait for an event, and record an event in it. From any thread. Errors:
   // invalid_argument (a stream of another kind of device, or one that captures a CUDA graph), io. The default

@@ -1,18 +1,19 @@
 // JpegDecoder: JPEG files as they are -> pixels on a device, without a data set (library shard::jpeg).
 //
 //   shard::JpegDecoder decoder(shard::make_cuda_device(0));
-//   shard::JpegBatch batch = decoder.decode(files, {.height = 224, .width = 224, .dtype = shard::DType::f16});
+//   shard::JpegBatch batch = decoder.decode(files, {.height = 224, .width = 224});
 //
-// Pixels equal Pillow's `ImageOps.exif_transpose(Image.open(f)).convert("RGB")`, bit for bit, on every device.
-// On a GPU, kernels decode baseline files (docs/jpeg.md); others (progressive, arithmetic codes, several
-// scans, damaged ones that libjpeg-turbo still accepts) are decoded by threads of the host into the same
-// batch, and counted.
+// Pixels equal Pillow's `ImageOps.exif_transpose(Image.open(f)).convert("RGB")`, bit for bit, on every
+// device. On a GPU, kernels decode baseline files (docs/jpeg.md); others (progressive, arithmetic codes,
+// several scans, damaged ones that libjpeg-turbo still accepts) are decoded by threads of the host into the
+// same batch, and counted.
 //
 // Thread safety: one call at a time. For several batches in flight use several decoders of one device.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -35,7 +36,8 @@ struct JpegBox {
 };
 
 struct JpegInput {
-  // Host memory; on a GPU also its device memory, if `on_device` (it is copied to the host and back).
+  // Host memory, which is copied to the device in place where it is pinned; on a GPU also its device memory,
+  // if `on_device` (it is copied to the host and back).
   std::span<const std::byte> file;
   // Of the image that is delivered, so after it was turned upright. None: all of it.
   std::optional<JpegBox> box;
@@ -81,10 +83,15 @@ struct JpegBatch {
 
 class JpegDecoder {
  public:
+  // Asked on the thread that gives the memory of a batch back: the stream with the last work that uses it.
+  using LastStream = std::function<std::optional<StreamRef>()>;
+
   // `threads`: that copy files and decode what kernels do not; 1 to 64. 0: as many as the process may use, at
   // most 8. Memory is allocated by the first calls and kept: on a GPU up to about 2 GB, or what one image
-  // takes. Errors: resource.
-  explicit JpegDecoder(std::shared_ptr<Device> device, unsigned threads = 0);
+  // takes. With `last_stream` that of up to 8 batches is kept, too; without it a GPU's is freed when its
+  // holder ends, for which the driver waits for the device. Errors: resource.
+  explicit JpegDecoder(std::shared_ptr<Device> device, unsigned threads = 0,
+                       LastStream last_stream = nullptr);
   JpegDecoder(JpegDecoder&&) noexcept;
   JpegDecoder& operator=(JpegDecoder&&) noexcept;
   ~JpegDecoder();

@@ -12,8 +12,8 @@ from ._batch import ordinal_of
 from ._errors import InvalidArgumentError, ShardError
 
 _FILTERS = ("bilinear", "bicubic", "box", "lanczos")
-# Decoders that no call uses, of this process: (device, threads) -> decoders. They keep their memory.
-_idle: dict[tuple[int, int, int], list[_core.JpegDecoder]] = {}
+# Decoders that no call uses: (process, device, threads, framework) -> decoders. They keep their memory.
+_idle: dict[tuple[Any, ...], list[_core.JpegDecoder]] = {}
 
 
 class DecodedImages(Sequence[Any]):
@@ -136,11 +136,11 @@ def decode_jpeg(
         )
     options = _options(size, dtype, layout, filter, mean, std, upright)
     made = framework_of(framework, ordinal)
-    idle = _idle.setdefault((os.getpid(), ordinal, threads), [])
+    idle = _idle.setdefault((os.getpid(), ordinal, threads, framework), [])
     try:
         decoder = idle.pop()
     except IndexError:
-        decoder = _core.JpegDecoder(ordinal, threads)
+        decoder = _core.JpegDecoder(ordinal, threads, made.current_stream)
     images, failed, on_host = decoder.decode(files, boxes, options)
     idle.append(decoder)
     failures = {number: getattr(_errors, kind)(message) for number, kind, message in failed}

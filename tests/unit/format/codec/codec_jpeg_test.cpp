@@ -64,6 +64,41 @@ TEST(CodecJpeg, TheSampleIsWhatLibjpegDecodesTurnedUpright) {
   }
 }
 
+TEST(CodecJpeg, APartHasThePixelsOfTheWholeAndLeavesTheRest) {
+  const std::uint64_t count = rounds(2000, 300);
+  for (std::uint64_t round = 0; round < count; ++round) {
+    std::mt19937_64 random(first_seed() + round);
+    const auto below = [&](std::uint32_t end) { return static_cast<std::uint32_t>(random() % end); };
+    const Bytes file = round % 3 == 0
+                           ? random_jpeg(random, {})
+                           : random_file(random, random_options(random, round % 3 == 1 ? 70 : 200));
+    const JpegFrame frame = make_jpeg_frame(file, 1 + below(8));
+    const FrameSpec of = spec_of(frame);
+    const Bytes whole = decoded(frame.bytes, of);
+    for (int part = 0; part < 6; ++part) {
+      SampleBox box;
+      box.left = below(of.sample.width);
+      box.top = below(of.sample.height);
+      box.width = 1 + below(of.sample.width - box.left);
+      box.height = 1 + below(of.sample.height - box.top);
+      Bytes expected(whole.size(), std::byte{0xA5});
+      Bytes sample = expected;
+      for (std::size_t y = box.top; y < box.top + box.height; ++y) {
+        const std::size_t at = (y * of.sample.width + box.left) * 3;
+        std::memcpy(&expected[at], &whole[at], std::size_t{box.width} * 3);
+      }
+      codec_of().decode_part(frame.bytes, sample, of, box);
+      ASSERT_EQ(sample, expected) << "seed " << first_seed() + round << ", orientation "
+                                  << frame.file.orientation << ", box " << box.width << " x " << box.height
+                                  << " at " << box.left << ", " << box.top;
+    }
+  }
+  const JpegFrame frame = usual_frame();
+  Bytes sample(40 * 24 * 3);
+  EXPECT_SHARD_ERROR(codec_of().decode_part(frame.bytes, sample, spec_of(frame), {30, 0, 11, 4}),
+                     ErrorCode::invalid_argument, "column 30 of a sample of 24 x 40");
+}
+
 TEST(CodecJpeg, EncodesPixelsAtTheQualityIn420) {
   std::mt19937_64 random(1);
   Bytes sample;

@@ -79,6 +79,45 @@ TEST_F(MemoryPlan, CountsWhereOperationsAreExecutedOnAGpu) {
   EXPECT_EQ(compute_memory(info, cuda, augmented).lanes, 1U) << "its batches read what others copied";
 }
 
+// What decodes JPEGs on a GPU grows with the batches that run ahead, to a bound.
+TEST_F(MemoryPlan, CountsWhatDecodesJpegs) {
+  DatasetInfo info;
+  info.spec = {DType::u8, Layout::nhwc, 3, 375, 500};
+  info.normalization = kNormalization;
+  info.codec = CodecSpec(CodecSpec::Kind::jpeg);
+  info.shards.push_back({"a", 1000, 100'000'000, 0});
+  LoaderOptions o = options(TransportKind::staged);
+  struct Row {
+    std::uint64_t batch;
+    std::uint32_t prefetch;
+    std::uint64_t rooms;
+    std::uint64_t decoders;
+    std::uint64_t group;
+  };
+  for (const Row& row :
+       {Row{256, 1, 1, 2, 86}, Row{256, 2, 2, 4, 86}, Row{256, 4, 3, 6, 86}, Row{256, 64, 3, 6, 86},
+        Row{64, 1, 1, 1, 64}, Row{64, 64, 7, 6, 64}, Row{1024, 4, 2, 4, 94}, Row{1, 4, 4, 4, 1}}) {
+    o.batch_size = row.batch;
+    o.prefetch = row.prefetch;
+    const ComputeMemory memory = compute_memory(info, gpu(), o);
+    EXPECT_EQ(memory.rooms, row.rooms) << row.batch << ", " << row.prefetch;
+    EXPECT_EQ(memory.lanes, 1U);
+    EXPECT_EQ(memory.decoder.decoders, row.decoders) << row.batch << ", " << row.prefetch;
+    EXPECT_EQ(memory.decoder.group_rows, row.group);
+    EXPECT_EQ(memory.decoded_bytes, row.batch * 562'512);  // 375 x 500 x 3, rounded up to 16
+    EXPECT_EQ(memory.size_bytes(),
+              row.rooms * memory.decoded_bytes + row.decoders * memory.decoder.workspace_bytes);
+  }
+  o.batch_size = 256;
+  o.prefetch = 1;
+  EXPECT_LE(compute_memory(info, gpu(), o).size_bytes(), 400'000'000U);
+  o.prefetch = 64;
+  EXPECT_LE(compute_memory(info, gpu(), o).size_bytes(), 1'500'000'000U);
+  EXPECT_EQ(compute_memory(info, host(), o).size_bytes(), 0U) << "it decodes in the transform";
+  o.further_views = {o.transform};
+  EXPECT_EQ(compute_memory(info, host(), o).size_bytes(), 256U * 562'512) << "once for both views";
+}
+
 TEST_F(MemoryPlan, CountsEachColumnRoundedUp) {
   DatasetInfo info = dataset().info();
   info.columns = {{"labels", DType::i64, {}}, {"boxes", DType::f32, {7, 4}}};
@@ -153,7 +192,9 @@ TEST_F(MemoryPlan, IsWhatALoaderThenCounts) {
   packed.codec = {CodecSpec::Kind::packed};
   DatasetShape zstd;
   zstd.codec = {CodecSpec::Kind::zstd, 3};
-  for (const DatasetShape& shape : {DatasetShape{}, packed, zstd}) {
+  DatasetShape jpeg;
+  jpeg.codec = CodecSpec(CodecSpec::Kind::jpeg);
+  for (const DatasetShape& shape : {DatasetShape{}, packed, zstd, jpeg}) {
     const TempDir folder;
     write_dataset(folder.path(), shape);
     const auto data = Dataset::open(folder.path());
