@@ -271,6 +271,7 @@ class Originals(JpegCase):
         )
         plain = self.path / "plain"
         self.assert_code(shardctl("repack", fast, plain, "--codec", "packed", "--quiet"), 0)
+        self.assertNotIn("sample_digests", info(plain)["pipeline"])
         before = digests(plain)
         (plain / "dataset.json").unlink()
         shards(plain)[-1].unlink()
@@ -415,11 +416,20 @@ class Tools(JpegCase):
             self.assert_code(shardctl("repack", self.out, new, "--codec", codec, "--quiet"), 0)
             self.assert_code(shardctl("verify", new), 0)
             self.assert_code(shardctl("compare", self.out, new), 0)
+            # The PNG among the images was encoded, and is made again in the same way.
+            self.assert_code(shardctl("compare", new, self.images), 0)
+            same = ["--size", "original", "--codec", codec, "--samples-per-shard", "5"]
+            self.assert_refused(shardify(self.images, new, *same), "decoded_from")
         back = self.path / "back"
         said = self.assert_code(shardctl("repack", self.path / "packed", back, "--codec", "jpeg:90"), 0).out
         self.assertIn("encoded with quality 90", said)
         self.assert_code(shardctl("verify", back), 0)
         self.assertEqual(shardctl("compare", self.out, back).code, 1)  # other pixels
+        self.assert_refused(self.convert("--quality", "90", out=back), "encoded_from")
+        plain, encoded = self.path / "plain", self.path / "encoded"
+        self.assert_code(shardify(self.images, plain, "--size", "original", "--quiet"), 0)
+        self.assert_code(shardctl("repack", plain, encoded, "--codec", "jpeg:90", "--quiet"), 0)
+        self.assert_code(shardctl("compare", encoded, self.images), 0)  # encoded as the repack has done it
         before = digests(back)
         (back / "dataset.json").unlink()
         shards(back)[-1].unlink()

@@ -28,9 +28,9 @@ namespace {
 namespace fs = std::filesystem;
 
 // Which files are inputs of the conversion, by key and digest.
-class Inputs {
+class InputDigests {
  public:
-  explicit Inputs(const Source& source, const std::string& path) {
+  explicit InputDigests(const Source& source, const std::string& path) {
     if (is_remote(path) || !source.is_dataset() || source.info().provenance.contains("further_images"))
       return;
     const fs::path table = fs::path(parse_dataset_path(path).folder) / kInputsFile;
@@ -97,7 +97,7 @@ void write_file(const fs::path& path, std::span<const std::byte> bytes) {
                             (error ? error : std::error_code(errno, std::generic_category())).message()));
 }
 
-void check_codec(const Source& source, const std::string& path) {
+void require_files(const Source& source, const std::string& path) {
   const CodecSpec& codec = source.info().codec;
   if (codec.kind != CodecSpec::Kind::jpeg)
     throw Error(ErrorCode::unsupported,
@@ -109,12 +109,12 @@ void check_codec(const Source& source, const std::string& path) {
 
 int export_files(const ExportOptions& options) {
   const Source source = Source::open(options.path, options.verify ? Check::digests : Check::none);
-  check_codec(source, options.path);
+  require_files(source, options.path);
   const fs::path folder = options.folder;
   make_folder(folder);
   require_only(folder, [](const std::string&) { return false; });
 
-  const Inputs inputs(source, options.path);
+  const InputDigests inputs(source, options.path);
   FileNames names;
   Damage damage;
   cli::Progress progress(options.quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);

@@ -34,8 +34,12 @@ constexpr std::uint64_t kMaxRejectsBytes = std::uint64_t{4} << 30;
 
 DatasetInfo repacked_info(const DatasetInfo& from, const CodecSpec& codec) {
   DatasetInfo info = from;
+  info.provenance.erase("sample_digests");  // all are known then
+  // The samples are no longer what a conversion with this codec makes.
+  if (from.codec.kind == CodecSpec::Kind::jpeg) info.provenance["decoded_from"] = to_string(from.codec);
+  if (codec.kind == CodecSpec::Kind::jpeg) info.provenance["encoded_from"] = to_string(from.codec);
+  info.fingerprint = convert::fingerprint_with_codec(info, codec);
   info.codec = codec;
-  info.fingerprint = convert::fingerprint_with_codec(from, codec);
   info.shards.clear();
   return info;
 }
@@ -62,7 +66,7 @@ void read_columns(const ShardReader& reader, const std::vector<ColumnSpec>& colu
 
 // A sample of a field that keeps its codec, in `bytes`. Codec jpeg would lose something once more, so its frame
 // stays.
-SampleValues read_field(const StoredImages& images, std::uint64_t sample, std::vector<std::byte>& bytes) {
+SampleValues kept_field(const StoredImages& images, std::uint64_t sample, std::vector<std::byte>& bytes) {
   const FrameSpec of = images.frame_spec(sample);
   if (images.codec().lossy()) {
     images.read_frame(sample, bytes);
@@ -142,7 +146,7 @@ struct Buffers {
   std::vector<SampleValues> images;
 };
 
-void check_codec(const DatasetInfo& from, const CodecSpec& codec, const std::string& path) {
+void refuse_second_loss(const DatasetInfo& from, const CodecSpec& codec, const std::string& path) {
   if (codec.kind == CodecSpec::Kind::jpeg && from.codec.kind == CodecSpec::Kind::jpeg)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} has codec {}: encoding its samples once more would only lose more of them",
@@ -165,7 +169,7 @@ int repack(const RepackOptions& options) {
   if (folder_state(options.path) == FolderState::complete) guard.emplace(options.path);
   const Dataset source = Dataset::open(options.path);
   const DatasetInfo& from = source.info();
-  check_codec(from, codec, options.path);
+  refuse_second_loss(from, codec, options.path);
   DatasetInfo info = repacked_info(from, codec);
   const fs::path folder = options.folder;
   prepare_folder(folder, from);
@@ -196,7 +200,7 @@ int repack(const RepackOptions& options) {
         own.fields.resize(info.fields.size());
         own.images.clear();
         for (std::size_t f = 0; f < own.fields.size(); ++f)
-          own.images.push_back(read_field(reader.images(f), sample, own.fields[f]));
+          own.images.push_back(kept_field(reader.images(f), sample, own.fields[f]));
         writer.put(sample, reader.key(sample), own.rows, values_of(reader.images(), sample, own.sample),
                    own.images);
         if (progress.due())

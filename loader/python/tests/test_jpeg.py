@@ -119,6 +119,36 @@ def test_a_loader_brings_the_pixels(folder, tmp_path):
         assert np.array_equal(np.asarray(one.ids), np.asarray(other.ids))
 
 
+def test_files_without_digests_of_pixels_are_loaded_and_checked_by_their_frames(folder, tmp_path):
+    done = sl.convert(folder, tmp_path / "out", size="original", codec="jpeg", no_sample_digest=True)
+    assert done.jpeg == {"kept": 14, "transcoded": 1}
+    data = sl.Dataset(tmp_path / "out")
+    assert not data.verify()
+    for key, (image, _) in zip(data.keys, data):
+        assert np.array_equal(image, pixels((folder / key).read_bytes())), key
+    how = {
+        "batch_size": 5,
+        "device": "cpu",
+        "center_crop": 32,
+        "framework": None,
+        "shuffle": False,
+        "verify": "always",
+    }
+    for transport in ("mapped", "staged", "direct"):
+        seen = [np.array(batch.images) for batch in sl.Loader(data, transport=transport, **how)]
+        assert len(seen) == 3 and all(images.shape == (5, 32, 32, 3) for images in seen)
+    (shard,) = (tmp_path / "out").glob("*.safetensors")
+    damaged = bytearray(shard.read_bytes())
+    damaged[-40] ^= 1
+    shard.write_bytes(bytes(damaged))
+    for transport in ("mapped", "staged", "direct"):
+        with pytest.raises(sl.CorruptError):
+            for batch in sl.Loader(sl.Dataset(tmp_path / "out"), transport=transport, **how):
+                np.array(batch.images)
+    with pytest.raises(sl.InvalidArgumentError, match="no_sample_digest"):
+        sl.convert(folder, tmp_path / "other", size=32, codec="jpeg", no_sample_digest=True)
+
+
 def test_mistakes_are_named(folder, tmp_path):
     out = tmp_path / "out"
     with pytest.raises(sl.InvalidArgumentError, match="quality"):
@@ -127,6 +157,10 @@ def test_mistakes_are_named(folder, tmp_path):
         sl.convert(folder, out, size="original", codec="jpeg", quality=101)
     with pytest.raises(sl.InvalidArgumentError, match="jpeg"):
         sl.convert(folder, out, size="original", codec="jpeg", dtype="float16")
-    with pytest.raises(sl.InvalidArgumentError, match="classes"):
-        sl.Writer(out, columns={"mask": sl.ImageField("uint8", 8, 8, 1, role="mask", codec="jpeg")}, size=8)
     assert not out.exists()
+    columns = {"mask": sl.ImageField("uint8", 8, 8, 1, role="mask", codec="jpeg")}
+    with (
+        pytest.raises(sl.InvalidArgumentError, match="class ids"),
+        sl.Writer(out, columns=columns, size=8) as writer,
+    ):
+        writer.add("a", picture(1), 0, mask=np.zeros((8, 8, 1), np.uint8))

@@ -45,7 +45,8 @@ class PlanReader final : public RowReader {
         fetcher_(fetcher),
         reader_(plan.list),
         further_(plan.further),
-        maker_(options.preprocess, options.codec, !options.no_sample_digest),
+        maker_(options.preprocess, options.codec,
+               options.no_sample_digest ? JpegFiles::read : JpegFiles::decode),
         decode_(decode_options(options, hooks.cancel)) {
     decode_.memory = &memory;
   }

@@ -67,7 +67,8 @@ class Writer::Impl::Reader final : public RowReader {
       : of_(of),
         options_(of.options),
         reader_(std::filesystem::path()),
-        maker_(options_.preprocess, options_.codec, !options_.no_sample_digest),
+        maker_(options_.preprocess, options_.codec,
+               options_.no_sample_digest ? JpegFiles::read : JpegFiles::decode),
         decode_(decode_options(options_, &of.stopping)) {
     decode_.memory = &budget;
   }

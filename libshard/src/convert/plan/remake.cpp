@@ -34,6 +34,12 @@ InputList list_originals(const RemakeOptions& options) {
   return list;
 }
 
+// What the samples went through: the codec, or before a repack another one that changes pixels.
+CodecSpec codec_of_samples(const DatasetInfo& info) {
+  const auto before = info.provenance.find("decoded_from");
+  return before == info.provenance.end() ? info.codec : codec_spec_from_string(before->second);
+}
+
 std::vector<FurtherField> remade_fields(const DatasetInfo& info, const std::vector<std::string>& keys,
                                         const RemakeOptions& options) {
   if (options.pairs.empty()) return {};
@@ -49,7 +55,8 @@ struct Remake::Impl {
       : list(list_originals(options)),
         fields(remade_fields(info, keys, options)),
         preprocess(preprocess_options_from(info)),
-        codec(info.codec),
+        codec(codec_of_samples(info)),
+        encoded(info.provenance.contains("encoded_from")),
         decode(decode_options_from(info)),
         pages(info.provenance.contains("pages")) {
     for (const FurtherField& field : fields) names.push_back(field.spec.name);
@@ -81,6 +88,7 @@ struct Remake::Impl {
   std::vector<std::string> names;
   image::PreprocessOptions preprocess;
   CodecSpec codec;
+  bool encoded;  // JPEG files, too
   image::MemoryBudget memory{image::MemoryBudget::default_bytes()};
   image::DecodeOptions decode;
   bool pages;  // keys name pages
@@ -94,7 +102,11 @@ const std::vector<std::string>& Remake::fields() const noexcept { return impl_->
 
 struct Remake::Worker::Impl {
   explicit Impl(const Remake::Impl& of)
-      : shared(of), reader(of.list), further(of.fields), maker(of.preprocess, of.codec), decode(of.decode) {}
+      : shared(of),
+        reader(of.list),
+        further(of.fields),
+        maker(of.preprocess, of.codec, of.encoded ? JpegFiles::encode : JpegFiles::decode),
+        decode(of.decode) {}
 
   const Remake::Impl& shared;
   InputReader reader;

@@ -12,7 +12,7 @@ namespace shard::convert {
 namespace {
 
 constexpr std::size_t kKeptBytes = std::size_t{64} << 20U;  // of a sample, from one image to the next
-constexpr std::uint32_t kMostSide = 65'500;                 // of a JPEG that libjpeg writes
+constexpr std::uint32_t kMostSideOfJpeg = 65'500;           // of a JPEG that libjpeg writes
 
 }  // namespace
 
@@ -22,10 +22,10 @@ bool keeps_jpeg_files(const image::PreprocessOptions& options, const CodecSpec& 
          (options.channels == 0 || options.channels == 3);
 }
 
-SampleMaker::SampleMaker(const image::PreprocessOptions& options, const CodecSpec& codec, bool decode_files)
+SampleMaker::SampleMaker(const image::PreprocessOptions& options, const CodecSpec& codec, JpegFiles files)
     : options_(options),
-      keeps_files_(keeps_jpeg_files(options, codec)),
-      decode_files_(decode_files),
+      keeps_files_(files != JpegFiles::encode && keeps_jpeg_files(options, codec)),
+      decode_files_(files == JpegFiles::decode),
       preprocessor_(options) {
   if (codec.kind == CodecSpec::Kind::jpeg)
     codec_.emplace(codec, options.sample_spec(), options.normalization);
@@ -75,12 +75,12 @@ void SampleMaker::begin() {
 
 void SampleMaker::take_made() {
   made_ = preprocessor_.made();
-  if (codec_ && std::max(made_.height, made_.width) > kMostSide)
+  if (codec_ && std::max(made_.height, made_.width) > kMostSideOfJpeg)
     throw Error(
         ErrorCode::unsupported,
         fmt::format("has {} x {} pixels, and sides of a JPEG have at most {}: use another codec, or make "
                     "the images smaller",
-                    made_.width, made_.height, kMostSide));
+                    made_.width, made_.height, kMostSideOfJpeg));
 }
 
 SampleValues SampleMaker::values() const {

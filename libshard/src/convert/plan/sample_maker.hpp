@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
@@ -20,12 +21,18 @@ namespace shard::convert {
 // Whether the samples have the pixels of their images, so that the frames of codec jpeg are their files.
 bool keeps_jpeg_files(const image::PreprocessOptions& options, const CodecSpec& codec) noexcept;
 
+// What becomes of JPEG files where keeps_jpeg_files().
+enum class JpegFiles : std::uint8_t {
+  decode,  // stored as they are, and decoded for the digest of their pixels
+  read,    // stored as they are; there is neither sample() nor the digest of it
+  encode,  // as other images
+};
+
 // One per thread, for one image after the other.
 class SampleMaker {
  public:
-  // `decode_files`: also JPEG files that are stored as they are. If not, such a one has neither sample() nor
-  // the digest of it.
-  SampleMaker(const image::PreprocessOptions& options, const CodecSpec& codec, bool decode_files = true);
+  SampleMaker(const image::PreprocessOptions& options, const CodecSpec& codec,
+              JpegFiles files = JpegFiles::decode);
 
   // The sample of a file, an image of pixels, or one with its own channels. Errors: as Preprocessor; unsupported
   // (codec jpeg and a side that no JPEG has).

@@ -118,7 +118,7 @@ PlanRecord recorded_plan(const DatasetInfo& info, const PlanRecord& asked) {
   there.source_digest = as_before ? asked.source_digest : info.source_digest;
   there.inputs = info.inputs;
   for (const char* only_if_used : {"on_warning", "columns", "fields", "further_images", "categories", "depth",
-                                   "pages", "channels", "sample_digests"})
+                                   "pages", "channels", "sample_digests", "decoded_from", "encoded_from"})
     there.options.erase(only_if_used);
   there.options["dtype"] = std::string(to_string(info.spec.dtype));
   there.options["layout"] = std::string(to_string(info.spec.layout));
