@@ -50,12 +50,12 @@ SHARD_EXACT inline std::uint32_t leading_zeros(std::uint32_t bits) noexcept {
 #endif
 }
 
-// The upper 32 of the 64 bits `high`, `low` behind the first `bits`, 0 to 31.
+// The upper 32 of the 64 bits `high`, `low` behind the first `bits` % 32.
 SHARD_EXACT inline std::uint32_t funnel(std::uint32_t high, std::uint32_t low, std::uint32_t bits) noexcept {
 #if defined(__CUDA_ARCH__)
   return __funnelshift_l(low, high, bits);
 #else
-  return static_cast<std::uint32_t>(((std::uint64_t{high} << 32 | low) << bits) >> 32);
+  return static_cast<std::uint32_t>(((std::uint64_t{high} << 32 | low) << (bits % 32)) >> 32);
 #endif
 }
 
@@ -79,38 +79,46 @@ class BitReader {
     used_ = position % 8;
     bytes_.start(at_);
     bytes_.seek(at_);
-    SHARD_ROLLED
-    for (int i = 0; i < 2; ++i) {
-      high_ = low_;
-      low_ = next_word();
-    }
+    used_ += kWindowBits;
+    fill();
   }
 
+  // At least 65 bits can be taken after it. Lanes of a warp do it together, every few codes.
+  SHARD_EXACT void fill() {
+    SHARD_ROLLED
+    while (used_ >= 32) {
+      words_[0] = words_[1];
+      words_[1] = words_[2];
+      words_[2] = next_word();
+      used_ -= 32;
+    }
+  }
   // At least 33 bits can be taken after it, if at most 32 were taken since the last time.
   SHARD_EXACT void refill() {
-    if (used_ < 32) return;
-    high_ = low_;
-    low_ = next_word();
-    used_ -= 32;
+    if (used_ >= 64) fill();
   }
   // To be called before each 5 words or so that are taken.
   SHARD_EXACT void fetch() { bytes_.reach(at_); }
   // The next 32 bits, right after refill().
-  SHARD_EXACT std::uint32_t peek32() const { return funnel(high_, low_, used_); }
+  SHARD_EXACT std::uint32_t peek32() const {
+    return used_ < 32 ? funnel(words_[0], words_[1], used_) : funnel(words_[1], words_[2], used_);
+  }
   SHARD_EXACT std::uint32_t peek16() const { return peek32() >> 16; }
   SHARD_EXACT void skip(std::uint32_t bits) { used_ += bits; }
-  // 1 to 16 bits.
-  SHARD_EXACT std::uint32_t take(std::uint32_t bits) {
-    const std::uint32_t window = used_ < 32 ? funnel(high_, low_, used_) : low_ << (used_ - 32);
-    skip(bits);
-    return window >> (32 - bits);
+  // What byte 1 of `entry` says.
+  SHARD_EXACT void skip_code(std::uint32_t entry) {
+#if defined(__CUDA_ARCH__)
+    used_ = __dp4a(entry, 0x100U, used_);
+#else
+    used_ += entry >> 8 & 0xFFU;
+#endif
   }
   // More bits were taken than there are.
-  SHARD_EXACT bool overrun() const { return 64 - used_ < added_; }
+  SHARD_EXACT bool overrun() const { return kWindowBits - used_ < added_; }
 
   // Of the next bit. Whole bytes go back one by one: a zero behind 0xFF is stuffing here, too.
   SHARD_EXACT std::uint32_t position() const {
-    const std::uint32_t unread = overrun() ? 0 : 64 - used_ - added_;
+    const std::uint32_t unread = overrun() ? 0 : kWindowBits - used_ - added_;
     const std::uint32_t whole = (unread + 7) / 8;
     std::uint32_t at = at_;
     if (kAsksOften && at_ - stuffed_ >= whole)
@@ -139,12 +147,14 @@ class BitReader {
   }
 
  private:
+  static constexpr std::uint32_t kWindowBits = 96;
+
   struct Restart {
     std::uint32_t number;  // of the marker that comes next, or kNoRestart
     std::uint32_t behind;  // the byte behind it
   };
   // A byte before the end is left, or bits behind it were taken.
-  SHARD_EXACT bool is_off_end() const { return overrun() || 64 - used_ - added_ >= 8; }
+  SHARD_EXACT bool is_off_end() const { return overrun() || kWindowBits - used_ - added_ >= 8; }
   SHARD_EXACT Restart next_restart() const {
     std::uint32_t at = at_;
     if (end_ - at < 2 || bytes_.byte(at) != 0xFF) return {kNoRestart, 0};
@@ -221,10 +231,9 @@ class BitReader {
   std::uint32_t end_;
   std::uint32_t near_end_;  // from here on, a word and its stuffing may lead beyond the end
   std::uint32_t at_ = 0;    // the next byte to load
-  std::uint32_t high_ = 0;  // the window: bits that were loaded, the next one highest
-  std::uint32_t low_ = 0;
-  std::uint32_t used_ = 0;     // bits of the window that were taken, below 64
-  std::uint32_t added_ = 0;    // zeros behind the end that were loaded
+  std::uint32_t words_[kWindowBits / 32] = {};  // the window: bits that were loaded, the next one highest
+  std::uint32_t used_ = 0;                      // of them: those that were taken
+  std::uint32_t added_ = 0;                     // zeros behind the end that were loaded
   std::uint32_t stuffed_ = 0;  // kAsksOften: behind the last stuffing that was loaded, or where it began
 };
 

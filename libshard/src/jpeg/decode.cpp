@@ -47,7 +47,7 @@ void Decoder::decode_pieces(std::span<const std::byte> file, const Header& heade
       const std::uint32_t piece = row * layout.pieces_of_row() + i;
       PieceDecoder<FileBytes> decoder(plan_, scan, piece, index[piece]);
       const auto put = [&](std::uint32_t k, std::int16_t value) {
-        if (k < kBlockValues) coefficients_[std::size_t{decoder.line()} * kBlockValues + k] = value;
+        coefficients_[std::size_t{decoder.line()} * kBlockValues + k] = value;
       };
       for (bool more = decoder.start(put); more; more = decoder.next(put)) {
         bool complete = false;

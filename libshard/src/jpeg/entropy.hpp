@@ -110,18 +110,21 @@ struct Scan {
 // Decodes a piece code by code, so that the lanes of a GPU can all take a code at a time.
 //
 //   for (bool more = decoder.start(put); more; more = decoder.next(put)) {   for each block: its DC code
-//     while (!decoder.step(put)) {}                                          its AC codes
+//     while (!decoder.step(put)) {}                                          its AC codes, with fetch() and
+//                                                                            fill() as often as stated
 //     decoder.line() ...                                                     which one it is
 //   }
 //   fault = decoder.finish(next entry)
 //
-// put(k of the zigzag, value) is called for the DC coefficient and each other one that is not 0; for codes
-// without a value k is kBlockValues.
+// put(k of the zigzag, value) is called for the DC coefficient and each other one that is not 0, and with 0
+// for some that are 0.
 template <class Bytes>
 class PieceDecoder {
  public:
   // Steps after which fetch() must be called again.
-  static constexpr std::uint32_t kStepsPerFetch = 6;
+  static constexpr std::uint32_t kStepsPerFetch = 8;
+  // Steps after which fill() should be.
+  static constexpr std::uint32_t kStepsPerFill = 4;
 
   // Borrows `plan` and what `scan` points to. `piece` is one of the window's.
   SHARD_EXACT PieceDecoder(const ScanPlan& plan, const Scan<Bytes>& scan, std::uint32_t piece,
@@ -147,6 +150,7 @@ class PieceDecoder {
   }
 
   SHARD_EXACT void fetch() { bits_.fetch(); }
+  SHARD_EXACT void fill() { bits_.fill(); }
 
   // False: the piece is faulty.
   template <class Put>
@@ -160,11 +164,11 @@ class PieceDecoder {
     bits_.refill();
     const std::uint32_t window = bits_.peek32();
     const CodeEntry entry = code_at(codes_, window);
-    bits_.skip(entry >> 8 & 0xFFU);
-    const std::uint32_t size = entry >> 16 & 0xFFU;
+    bits_.skip_code(entry);
     k_ += entry >> 24;
-    const std::uint32_t last = k_ - 1 < kBlockValues ? k_ - 1 : kBlockValues - 1;
-    put(size != 0 ? last : kBlockValues, static_cast<std::int16_t>(value_of(window, entry, size)));
+    // Where a code has no value, the last coefficient that it leads over is 0 anyway.
+    put(k_ - 1 < kBlockValues ? k_ - 1 : kBlockValues - 1,
+        static_cast<std::int16_t>(value_of(window, entry)));
     return k_ >= kBlockValues;
   }
 
@@ -195,12 +199,6 @@ class PieceDecoder {
   }
 
  private:
-  // The value behind the code, `size` bits, 0 to 15 (T.81, F.12).
-  SHARD_EXACT static std::int32_t value_of(std::uint32_t window, CodeEntry entry, std::uint32_t size) {
-    const std::uint32_t bits = window << (entry & 0xFFU);
-    const std::int32_t value = static_cast<std::int32_t>((bits >> 1) >> (31 - size));
-    return static_cast<std::int32_t>(bits) < 0 ? value : value + 1 - (1 << size);
-  }
   SHARD_EXACT bool fail() {
     fault_ = bits_.overrun() ? Fault::overrun : Fault::code;
     return false;
@@ -225,9 +223,8 @@ class PieceDecoder {
     const std::uint32_t window = bits_.peek32();
     const CodeEntry entry = code_at(all_codes_ + block.dc, window);
     if (entry >> 24 == kNoCode) return fail();
-    bits_.skip(entry >> 8 & 0xFFU);
-    const std::uint32_t size = entry >> 16 & 0xFFU;
-    predictor_ += static_cast<std::uint32_t>(value_of(window, entry, size));
+    bits_.skip_code(entry);
+    predictor_ += static_cast<std::uint32_t>(value_of(window, entry));
     put(0, static_cast<std::int16_t>(static_cast<std::uint16_t>(predictor_)));
     k_ = 1;
     return true;

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "base/host_device.hpp"
+#include "jpeg/bits.hpp"
 
 namespace shard::jpeg {
 
@@ -122,7 +123,7 @@ SHARD_EXACT constexpr std::uint32_t look_up(const std::uint16_t* entries, std::u
 //   byte 1   length of the code and its value
 //   byte 2   length of the value
 //   byte 3   how far an AC code leads in the zigzag: its run + 1; 64 at the end of a block; kNoCode: no code
-//            begins with these bits; 0: a link, whose byte 2 is 7 - width, and bytes 0 and 1 the offset
+//            begins with these bits; 0: a link, whose byte 0 is its width, and bytes 1 and 2 the offset
 using CodeEntry = std::uint32_t;
 inline constexpr std::uint32_t kNoCode = 192;
 
@@ -132,7 +133,7 @@ struct CodeTable {
 
 SHARD_EXACT constexpr CodeEntry code_entry(std::uint32_t entry) noexcept {
   if (entry == 0) return kNoCode << 24;
-  if ((entry & 0x8000U) != 0) return (7U - ((entry >> 11) & 7U)) << 16 | (entry & 0x7FFU);
+  if ((entry & 0x8000U) != 0) return (entry & 0x7FFU) << 8 | (entry >> 11 & 7U);
   const std::uint32_t length = entry >> 8;
   const std::uint32_t size = entry & 15U;
   const std::uint32_t run = (entry >> 4) & 15U;
@@ -148,10 +149,19 @@ inline void make_codes(const HuffmanTable& table, CodeTable& codes) noexcept {
 }
 
 // `window`: the next 32 bits of the data.
-SHARD_EXACT constexpr CodeEntry code_at(const CodeEntry* entries, std::uint32_t window) noexcept {
+SHARD_EXACT inline CodeEntry code_at(const CodeEntry* entries, std::uint32_t window) noexcept {
   CodeEntry entry = entries[window >> (32 - kFirstLevelBits)];
-  if (entry >> 24 == 0) entry = entries[(entry & 0xFFFFU) + ((window >> 16 & 0x7FU) >> (entry >> 16))];
+  if (entry >> 24 == 0) entry = entries[(entry >> 8) + funnel(0, window << kFirstLevelBits, entry)];
   return entry;
+}
+
+// The value behind the code at the start of `window` (T.81, F.12); 0 if it has none.
+SHARD_EXACT inline std::int32_t value_of(std::uint32_t window, CodeEntry entry) noexcept {
+  const std::uint32_t bits = funnel(window, 0, entry);
+  // Values below 0 are stored as the complement of their amount.
+  const auto flip = static_cast<std::uint32_t>(~static_cast<std::int32_t>(bits) >> 31);
+  const std::uint32_t amount = funnel(0, bits ^ flip, entry >> 16);
+  return static_cast<std::int32_t>((amount ^ flip) - flip);
 }
 
 }  // namespace shard::jpeg

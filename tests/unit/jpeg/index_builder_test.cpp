@@ -18,7 +18,12 @@ bool skip_block(jpeg::BitReader<jpeg::FileBytes>& bits, const jpeg::LookUp& dc, 
   if (entry == 0) return false;
   bits.skip(entry >> 8);
   const std::uint32_t size = entry & 15U;
-  if (size != 0) predictor = static_cast<std::uint16_t>(predictor + jpeg::extend(bits.take(size), size));
+  if (size != 0) {
+    bits.refill();
+    const std::uint32_t value = bits.peek32() >> (32 - size);
+    bits.skip(size);
+    predictor = static_cast<std::uint16_t>(predictor + jpeg::extend(value, size));
+  }
   for (std::uint32_t k = 1; k < 64; ++k) {
     bits.refill();
     entry = jpeg::look_up(ac.entries, bits.peek16());

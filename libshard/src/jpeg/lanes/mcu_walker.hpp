@@ -38,8 +38,9 @@ class McuWalker {
   }
   // Reads a few codes. True: the block is complete, or faulty.
   SHARD_EXACT bool read_codes() {
-    constexpr std::uint32_t kAtOnce = 4;  // at most 6: what fetch() brings
+    constexpr std::uint32_t kAtOnce = 4;  // at most 8: what fetch() brings
     bits_.fetch();
+    bits_.fill();
     bool complete = false;
     for (std::uint32_t i = 0; i < kAtOnce && !complete; ++i) complete = step();
     return complete;
@@ -67,7 +68,7 @@ class McuWalker {
   SHARD_EXACT bool step() {
     bits_.refill();
     const CodeEntry entry = code_at(codes_, bits_.peek32());
-    bits_.skip(entry >> 8 & 0xFFU);
+    bits_.skip_code(entry);
     k_ += entry >> 24;
     return k_ >= kBlockValues;
   }
@@ -83,11 +84,9 @@ class McuWalker {
       k_ = kNoCode;  // the next step ends the block
       return;
     }
-    bits_.skip(entry >> 8 & 0xFFU);
-    const std::uint32_t size = entry >> 16 & 0xFFU;
-    if (size == 0) return;
-    const std::int32_t value = extend((window << (entry & 0xFFU)) >> (32 - size), size);
-    sums_ = plus(sums_, Sums{static_cast<std::uint16_t>(value)} << (16U * block.component));
+    bits_.skip_code(entry);
+    const auto value = static_cast<std::uint16_t>(value_of(window, entry));
+    sums_ = plus(sums_, Sums{value} << (16U * block.component));
   }
 
   const ScanPlan& plan_;

@@ -17,9 +17,11 @@ constexpr std::uint32_t kUnitsOfStage = kUnitsOfLine + 1;
 constexpr std::uint32_t kLinesAtOnce = kLanesOfWarp / kUnitsOfLine;
 // Between two looks at the other lanes of a warp.
 #ifndef FETCHES
-#define FETCHES 2
+#define FETCHES 1
 #endif
 constexpr std::uint32_t kFetchesPerRound = FETCHES;
+constexpr std::uint32_t kFillsPerFetch =
+    jpeg::PieceDecoder<RingBytes>::kStepsPerFetch / jpeg::PieceDecoder<RingBytes>::kStepsPerFill;
 // What fits into shared memory; the codes of an image with more are read from device memory. Those of usual
 // files take about 2,600.
 constexpr std::uint32_t kSharedCodes = 3072;
@@ -119,7 +121,12 @@ __device__ jpeg::Fault decode(Shared& shared, const jpeg::ScanPlan& plan, const 
       for (std::uint32_t fetches = 0; fetches < kFetchesPerRound && !complete; ++fetches) {
         decoder.fetch();
 #pragma unroll 1
-        for (std::uint32_t i = 0; i < decoder.kStepsPerFetch && !complete; ++i) complete = decoder.step(put);
+        for (std::uint32_t fills = 0; fills < kFillsPerFetch && !complete; ++fills) {
+          decoder.fill();
+#pragma unroll
+          for (std::uint32_t i = 0; i < decoder.kStepsPerFill; ++i)
+            if (!complete) complete = decoder.step(put);
+        }
       }
     }
     write_lines(shared, complete, decoder.line(), coefficients);
