@@ -61,8 +61,7 @@ SHARD_EXACT inline std::uint32_t funnel(std::uint32_t high, std::uint32_t low, s
 
 inline constexpr std::uint32_t kNoRestart = 8;
 
-// kAsksOften: position() is called often, so it costs a register to make it quick.
-template <class Bytes, bool kAsksOften = false>
+template <class Bytes>
 class BitReader {
  public:
   // Positions are in bits of the file's bytes from `first`, stuffing included.
@@ -74,7 +73,7 @@ class BitReader {
   SHARD_EXACT void go_to(std::uint32_t position) {
     const std::uint32_t size = end_ - first_;
     at_ = first_ + (position / 8 < size ? position / 8 : size);
-    if (kAsksOften) stuffed_ = at_;
+    stuffed_ = at_;
     added_ = 0;
     used_ = position % 8;
     bytes_.start(at_);
@@ -121,7 +120,7 @@ class BitReader {
     const std::uint32_t unread = overrun() ? 0 : kWindowBits - used_ - added_;
     const std::uint32_t whole = (unread + 7) / 8;
     std::uint32_t at = at_;
-    if (kAsksOften && at_ - stuffed_ >= whole)
+    if (at_ - stuffed_ >= whole)
       at -= whole;
     else
       for (std::uint32_t bytes = whole; bytes > 0 && at > first_; --bytes) at = before(at);
@@ -200,7 +199,7 @@ class BitReader {
       ++at_;
       ff = ff_bits(word) & rest;
     }
-    if (kAsksOften) stuffed_ = at_;
+    stuffed_ = at_;
     bytes_.reach(at_);
     bytes_.seek(at_);
     return word;
@@ -214,7 +213,7 @@ class BitReader {
       }
       if (end_ - at_ >= 2 && bytes_.byte(at_ + 1) == 0) {
         at_ += 2;
-        if (kAsksOften) stuffed_ = at_;
+        stuffed_ = at_;
         return byte;
       }
     }
@@ -234,7 +233,7 @@ class BitReader {
   std::uint32_t words_[kWindowBits / 32] = {};  // the window: bits that were loaded, the next one highest
   std::uint32_t used_ = 0;                      // of them: those that were taken
   std::uint32_t added_ = 0;                     // zeros behind the end that were loaded
-  std::uint32_t stuffed_ = 0;  // kAsksOften: behind the last stuffing that was loaded, or where it began
+  std::uint32_t stuffed_ = 0;  // behind the last stuffing that was loaded, or where it began
 };
 
 }  // namespace shard::jpeg

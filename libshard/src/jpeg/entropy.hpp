@@ -165,17 +165,17 @@ class PieceDecoder {
     const std::uint32_t window = bits_.peek32();
     const CodeEntry entry = code_at(codes_, window);
     bits_.skip_code(entry);
-    k_ += entry >> 24;
+    last_ += entry >> 24;
     // Where a code has no value, the last coefficient that it leads over is 0 anyway.
-    put(k_ - 1 < kBlockValues ? k_ - 1 : kBlockValues - 1,
+    put(last_ < kBlockValues - 1 ? last_ : kBlockValues - 1,
         static_cast<std::int16_t>(value_of(window, entry)));
-    return k_ >= kBlockValues;
+    return last_ >= kBlockValues - 1;
   }
 
   // To the next block. False: the piece is complete, or faulty.
   template <class Put>
   SHARD_EXACT bool next(const Put& put) {
-    if (k_ >= kNoCode) return fail();
+    if (last_ >= kNoCode) return fail();
     if (++block_ == plan_.blocks_of_mcu) {
       block_ = 0;
       if (!next_mcu()) return false;
@@ -226,7 +226,7 @@ class PieceDecoder {
     bits_.skip_code(entry);
     predictor_ += static_cast<std::uint32_t>(value_of(window, entry));
     put(0, static_cast<std::int16_t>(static_cast<std::uint16_t>(predictor_)));
-    k_ = 1;
+    last_ = 0;
     return true;
   }
   SHARD_EXACT bool next_mcu() {
@@ -257,7 +257,7 @@ class PieceDecoder {
   std::uint32_t end_ = 0;    // of the piece's columns
   std::uint32_t block_ = 0;  // of the MCU
   std::uint32_t component_ = 0;
-  std::uint32_t k_ = 0;  // of the coefficient that comes next
+  std::uint32_t last_ = 0;  // coefficient that was decoded
   Fault fault_ = Fault::none;
 };
 

@@ -20,7 +20,7 @@ namespace shard::jpeg {
 template <class Bytes>
 class McuWalker {
  public:
-  using Bits = BitReader<Bytes, true>;
+  using Bits = BitReader<Bytes>;
 
   // Borrows `plan` and what `scan` points to.
   SHARD_EXACT McuWalker(const ScanPlan& plan, const Scan<Bytes>& scan)

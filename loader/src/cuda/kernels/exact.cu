@@ -38,7 +38,8 @@ struct ExactShape {
   std::uint32_t column_taps;  // room for each output
   std::uint32_t row_taps;
   std::uint32_t stored_rows;  // room
-  bool many_taps;             // which samples
+  std::uint32_t first;        // of the samples: their ranks
+  std::uint32_t samples;
   bool aligned;               // four pixels of a row begin where a vector may be stored
   ResizeFilter filter;
   std::uint8_t fill[4];
@@ -347,9 +348,9 @@ __global__ void __launch_bounds__(kThreads)
     for (std::uint32_t i = threadIdx.x; i < kChannels * 256; i += kThreads)
       shared.tables[i] = launch.tables[i];
 
-  for (std::uint32_t sample = blockIdx.y; sample < launch.samples; sample += gridDim.y) {
+  for (std::uint32_t rank = blockIdx.y; rank < shape.samples; rank += gridDim.y) {
+    const std::uint32_t sample = launch.geometry[shape.first + rank].ranked;
     const SampleGeometry geometry = launch.geometry[sample];
-    if ((geometry.many_taps != 0) != shape.many_taps) continue;
     const bool own = shape.patch != 0 || launch.own_sizes;
     const std::uint32_t width = own ? geometry.resized_width : launch.out.width;
     const std::uint32_t height = own ? geometry.resized_height : launch.out.height;
@@ -371,7 +372,7 @@ __global__ void __launch_bounds__(kThreads)
 struct MostTaps {
   std::uint32_t column = 1;
   std::uint32_t row = 1;
-  bool any = false;
+  std::uint32_t samples = 0;
   // Of the views: rows and columns.
   std::uint32_t height = 1;
   std::uint32_t width = 1;
@@ -382,7 +383,7 @@ MostTaps most_taps_of(const TransformWork& work, bool own_sizes, bool many) {
   const bool own = own_sizes || work.patch != 0;
   for (const SampleCrop& crop : work.crops) {
     if (sees_many(work, crop) != many) continue;
-    most.any = true;
+    ++most.samples;
     most.width = std::max(most.width, own ? crop.resized_width : work.delivered.width);
     most.height = std::max(most.height, own ? crop.resized_height : work.delivered.height);
     most.column = std::max(most.column, exact::most_taps(work.filter, crop.width, resized_width(work, crop)));
@@ -395,7 +396,8 @@ ExactShape shape_of(const TransformWork& work, const Launch& launch, const MostT
   const std::uint32_t width = most.width;
   ExactShape shape{};
   shape.patch = work.patch;
-  shape.many_taps = many;
+  shape.samples = most.samples;
+  shape.first = many ? launch.samples - most.samples : 0;
   shape.filter = work.filter;
   std::copy(work.fill.begin(), work.fill.end(), shape.fill);
   shape.column_taps = most.column;
@@ -423,7 +425,7 @@ ExactShape shape_of(const TransformWork& work, const Launch& launch, const MostT
 
 void launch_part(const TransformWork& work, const Launch& launch, bool many, cudaStream_t stream) {
   const MostTaps most = most_taps_of(work, launch.own_sizes, many);
-  if (!most.any) return;
+  if (most.samples == 0) return;
   const ExactShape shape = shape_of(work, launch, most, many);
   const std::size_t bytes =
       values_offset(shape) + std::size_t{shape.stored_rows} * shape.tile * launch.channels;
@@ -431,7 +433,7 @@ void launch_part(const TransformWork& work, const Launch& launch, bool many, cud
   constexpr std::uint64_t kMostBlocks = 1U << 16U;  // for one sample; they then make several parts each
   const std::uint64_t parts = std::uint64_t{shape.tiles} * bands;
   const dim3 grid(static_cast<unsigned>(std::min(parts, kMostBlocks)),
-                  static_cast<unsigned>(std::min<std::size_t>(launch.samples, kMaxGridY)));
+                  static_cast<unsigned>(std::min<std::size_t>(shape.samples, kMaxGridY)));
   switch (launch.channels) {
     case 1:
       exact_tiles<1><<<grid, kThreads, bytes, stream>>>(launch, shape);

@@ -31,7 +31,8 @@ struct ExactFloatShape {
   std::uint32_t column_taps;  // room for each output
   std::uint32_t row_taps;
   std::uint32_t stored_rows;  // room
-  bool many_taps;             // which samples
+  std::uint32_t first;        // of the samples: their ranks
+  std::uint32_t samples;
   ResizeFilter filter;
   float fill;
   std::uint32_t patch;  // side; 0: none
@@ -223,9 +224,9 @@ __global__ void __launch_bounds__(kThreads)
   float* const values = row_weights + shape.row_taps * shape.band;
 
   const Launch& launch = floats.launch;
-  for (std::uint32_t sample = blockIdx.y; sample < launch.samples; sample += gridDim.y) {
+  for (std::uint32_t rank = blockIdx.y; rank < shape.samples; rank += gridDim.y) {
+    const std::uint32_t sample = launch.geometry[shape.first + rank].ranked;
     const SampleGeometry geometry = launch.geometry[sample];
-    if ((geometry.many_taps != 0) != shape.many_taps) continue;
     FloatPart part{};
     part.sample = sample;
     part.width = shape.patch != 0 ? geometry.resized_width : launch.out.width;
@@ -249,10 +250,9 @@ void launch_floats_part(const TransformWork& work, const FloatLaunch& floats, bo
   shape.column_taps = shape.row_taps = 1;
   std::uint32_t width = 1;
   std::uint32_t height = 1;
-  bool any = false;
   for (const SampleCrop& crop : work.crops) {
     if (sees_many(work, crop) != many) continue;
-    any = true;
+    ++shape.samples;
     const std::uint32_t across = resized_width(work, crop);
     const std::uint32_t down = resized_height(work, crop);
     width = std::max(width, work.patch != 0 ? across : work.delivered.width);
@@ -260,10 +260,10 @@ void launch_floats_part(const TransformWork& work, const FloatLaunch& floats, bo
     shape.column_taps = std::max(shape.column_taps, exact::most_taps(work.filter, crop.width, across));
     shape.row_taps = std::max(shape.row_taps, exact::most_taps(work.filter, crop.height, down));
   }
-  if (!any) return;
+  if (shape.samples == 0) return;
   const std::uint32_t channels = floats.launch.channels;
   const std::uint32_t block_channels = channels > 4 ? 1 : channels;
-  shape.many_taps = many;
+  shape.first = many ? floats.launch.samples - shape.samples : 0;
   shape.filter = work.filter;
   shape.fill = work.fill_value;
   shape.patch = work.patch;
@@ -281,7 +281,7 @@ void launch_floats_part(const TransformWork& work, const FloatLaunch& floats, bo
   const std::uint64_t parts =
       std::uint64_t{(width + shape.tile - 1) / shape.tile} * ((height + shape.band - 1) / shape.band);
   const dim3 grid(static_cast<unsigned>(std::min(parts, kMostParts)),
-                  static_cast<unsigned>(std::min<std::size_t>(floats.launch.samples, kMaxGridY)),
+                  static_cast<unsigned>(std::min<std::size_t>(shape.samples, kMaxGridY)),
                   channels / block_channels);
   switch (block_channels) {
     case 1:

@@ -43,7 +43,8 @@ struct SampleGeometry {
   std::uint32_t resized_width;
   std::int32_t row;  // of the view, where the resized box begins
   std::int32_t column;
-  std::uint32_t many_taps;    // sees_many()
+  // Not of this sample: the one that comes at this place when those of sees_many() come last.
+  std::uint32_t ranked;
   std::uint32_t first_token;  // TransformWork::tokens; own sizes: TransformLaunch::units
 };
 static_assert(sizeof(SampleGeometry) == 32);

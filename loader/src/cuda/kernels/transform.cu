@@ -105,7 +105,6 @@ SampleGeometry geometry_of(const TransformWork& work, std::size_t row) {
   geometry.resized_width = resized_width(work, crop);
   geometry.row = crop.row;
   geometry.column = crop.column;
-  geometry.many_taps = gpu::sees_many(work, crop) ? 1 : 0;
   geometry.first_token = work.patch != 0 ? work.tokens[row] : 0;
   return geometry;
 }
@@ -184,6 +183,8 @@ bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
       geometry[i] = geometry_of(work, i);
       if (!with.units.empty()) geometry[i].first_token = with.units[i];
     }
+    for (std::size_t i = 0, few = 0, many = samples; i < samples; ++i)
+      geometry[gpu::sees_many(work, work.crops[i]) ? --many : few++].ranked = static_cast<std::uint32_t>(i);
     end += samples * sizeof(SampleGeometry);
   }
   const std::size_t normalization_at = end;

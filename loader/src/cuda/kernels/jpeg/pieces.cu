@@ -10,16 +10,13 @@
 namespace shard::gpu {
 namespace {
 
-// A block of coefficients in shared memory: 8 units of 16 bytes, and one more: for what has no place, and so
-// that the same place of other lanes lies in other banks.
+// A block of coefficients in shared memory: 8 units of 16 bytes, and one more, so that the same place of
+// other lanes lies in other banks.
 constexpr std::uint32_t kUnitsOfLine = jpeg::kBlockValues / 8;
 constexpr std::uint32_t kUnitsOfStage = kUnitsOfLine + 1;
 constexpr std::uint32_t kLinesAtOnce = kLanesOfWarp / kUnitsOfLine;
 // Between two looks at the other lanes of a warp.
-#ifndef FETCHES
-#define FETCHES 1
-#endif
-constexpr std::uint32_t kFetchesPerRound = FETCHES;
+constexpr std::uint32_t kFetchesPerRound = 1;
 constexpr std::uint32_t kFillsPerFetch =
     jpeg::PieceDecoder<RingBytes>::kStepsPerFetch / jpeg::PieceDecoder<RingBytes>::kStepsPerFill;
 // What fits into shared memory; the codes of an image with more are read from device memory. Those of usual
@@ -54,15 +51,14 @@ class Entries {
 };
 
 // Of a multiprocessor, whose shared memory has room for these.
-constexpr std::uint32_t kBlocksAtOnce = 5;
+constexpr std::uint32_t kBlocksAtOnce = 3;
 
 // The memory that the warps of a block share.
 struct Shared {
   alignas(16) std::byte rings[RingBytes::kStride * kJpegPieces];
   uint4 stages[kJpegPieces * kUnitsOfStage];
   std::uint32_t lengths[kJpegPieces];
-  std::uint32_t lines[kJpegPieces];  // complete ones of a warp
-  std::uint8_t lanes[kJpegPieces];   // and whose they are
+  uint2 complete[kJpegPieces];  // blocks of a warp: their lines, and where they are in `stages`
   std::uint8_t sorted[kJpegPieces];
   std::uint32_t plan[sizeof(jpeg::ScanPlan) / 4];
   alignas(16) jpeg::CodeEntry codes[kSharedCodes];
@@ -82,23 +78,24 @@ __device__ std::uint32_t sorted_piece(Shared& shared, std::uint32_t length) {
   return shared.sorted[threadIdx.x];
 }
 
-// Writes the lines of the lanes that have completed theirs.
-__device__ void write_lines(Shared& shared, bool complete, std::uint32_t line, uint4* coefficients) {
+// Writes the lines of the lanes that have completed theirs. line(): of this lane.
+template <class Line>
+__device__ void write_lines(Shared& shared, bool complete, const Line& line, uint4* coefficients) {
   const std::uint32_t complete_lanes = __ballot_sync(kAllLanes, complete);
   if (complete_lanes == 0) return;
   const std::uint32_t lane = threadIdx.x % kLanesOfWarp;
-  const std::uint32_t warp = threadIdx.x - lane;
-  if (complete) {
-    const auto before = static_cast<std::uint32_t>(__popc(complete_lanes & ((1U << lane) - 1)));
-    shared.lines[warp + before] = line;
-    shared.lanes[warp + before] = static_cast<std::uint8_t>(lane);
-  }
+  uint2* const of_warp = shared.complete + threadIdx.x - lane;
+  if (complete)
+    of_warp[__popc(complete_lanes & ((1U << lane) - 1))] = {line(), threadIdx.x * kUnitsOfStage};
   __syncwarp();  // what other lanes have put is there, too
   const auto count = static_cast<std::uint32_t>(__popc(complete_lanes));
+  uint4* const target = coefficients + lane % kUnitsOfLine;
+  uint4* const stage = shared.stages + lane % kUnitsOfLine;
+#pragma unroll 1
   for (std::uint32_t i = lane / kUnitsOfLine; i < count; i += kLinesAtOnce) {
-    uint4& unit = shared.stages[(warp + shared.lanes[warp + i]) * kUnitsOfStage + lane % kUnitsOfLine];
-    coefficients[std::size_t{shared.lines[warp + i]} * kUnitsOfLine + lane % kUnitsOfLine] = unit;
-    unit = uint4{};
+    const uint2 place = of_warp[i];
+    target[std::size_t{place.x} * kUnitsOfLine] = stage[place.y];
+    stage[place.y] = uint4{};
   }
   __syncwarp();
 }
@@ -129,7 +126,7 @@ __device__ jpeg::Fault decode(Shared& shared, const jpeg::ScanPlan& plan, const 
         }
       }
     }
-    write_lines(shared, complete, decoder.line(), coefficients);
+    write_lines(shared, complete, [&] { return decoder.line(); }, coefficients);
     if (complete) go_on(decoder.next(put));
   }
   return fault;
