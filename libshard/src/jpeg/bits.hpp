@@ -64,11 +64,10 @@ inline constexpr std::uint32_t kNoRestart = 8;
 template <class Bytes>
 class BitReader {
  public:
-  // Positions are in bits of the file's bytes from `first`, stuffing included.
-  SHARD_EXACT BitReader(const Bytes& bytes, std::uint32_t first, std::uint32_t end, std::uint32_t position)
-      : bytes_(bytes), first_(first), end_(end), near_end_(end < 7 ? 0 : end - 7) {
-    go_to(position);
-  }
+  // Before anything is read it must go_to() a position. Positions are in bits of the file's bytes from `first`,
+  // stuffing included.
+  SHARD_EXACT BitReader(const Bytes& bytes, std::uint32_t first, std::uint32_t end)
+      : bytes_(bytes), first_(first), end_(end), near_end_(end < 7 ? 0 : end - 7) {}
 
   SHARD_EXACT void go_to(std::uint32_t position) {
     const std::uint32_t size = end_ - first_;
@@ -233,7 +232,7 @@ class BitReader {
   std::uint32_t words_[kWindowBits / 32] = {};  // the window: bits that were loaded, the next one highest
   std::uint32_t used_ = 0;                      // of them: those that were taken
   std::uint32_t added_ = 0;                     // zeros behind the end that were loaded
-  std::uint32_t stuffed_ = 0;  // behind the last stuffing that was loaded, or where it began
+  std::uint32_t stuffed_ = 0;                   // behind the last stuffing that was loaded, or where it began
 };
 
 }  // namespace shard::jpeg

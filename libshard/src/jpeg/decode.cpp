@@ -45,11 +45,11 @@ void Decoder::decode_pieces(std::span<const std::byte> file, const Header& heade
   for (std::uint32_t row = window.rows.begin; row < window.rows.end; ++row)
     for (std::uint32_t i = pieces.begin; i < pieces.end; ++i) {
       const std::uint32_t piece = row * layout.pieces_of_row() + i;
-      PieceDecoder<FileBytes> decoder(plan_, scan, piece, index[piece]);
+      PieceDecoder<FileBytes> decoder(plan_, scan);
       const auto put = [&](std::uint32_t k, std::int16_t value) {
         coefficients_[std::size_t{decoder.line()} * kBlockValues + k] = value;
       };
-      for (bool more = decoder.start(put); more; more = decoder.next(put)) {
+      for (bool more = decoder.begin(piece, index[piece], put); more; more = decoder.next(put)) {
         bool complete = false;
         while (!complete) {
           decoder.fetch();

@@ -109,10 +109,10 @@ struct Scan {
 
 // Decodes a piece code by code, so that the lanes of a GPU can all take a code at a time.
 //
-//   for (bool more = decoder.start(put); more; more = decoder.next(put)) {   for each block: its DC code
-//     while (!decoder.step(put)) {}                                          its AC codes, with fetch() and
-//                                                                            fill() as often as stated
-//     decoder.line() ...                                                     which one it is
+//   for (bool more = decoder.begin(piece, entry, put); more; more = decoder.next(put)) {
+//                                  for each block: its DC code
+//     while (!decoder.step(put)) {}  its AC codes, with fetch() and fill() as often as stated
+//     decoder.line() ...             which one it is
 //   }
 //   fault = decoder.finish(next entry)
 //
@@ -126,20 +126,27 @@ class PieceDecoder {
   // Steps after which fill() should be.
   static constexpr std::uint32_t kStepsPerFill = 4;
 
-  // Borrows `plan` and what `scan` points to. `piece` is one of the window's.
-  SHARD_EXACT PieceDecoder(const ScanPlan& plan, const Scan<Bytes>& scan, std::uint32_t piece,
-                           const EntryPoint& entry)
-      : plan_(plan),
-        all_codes_(scan.codes),
-        bits_(scan.bytes, scan.first, scan.end, entry.position),
-        row_(piece / plan.pieces_of_row()),
-        column_(piece % plan.pieces_of_row() * kMcusPerPiece) {
-    const std::uint32_t left = plan.mcu_columns - column_;
+  // Borrows `plan` and what `scan` points to.
+  SHARD_EXACT PieceDecoder(const ScanPlan& plan, const Scan<Bytes>& scan)
+      : plan_(plan), all_codes_(scan.codes), bits_(scan.bytes, scan.first, scan.end) {}
+
+  // `piece` is one of the window's. False: it is faulty.
+  template <class Put>
+  SHARD_EXACT bool begin(std::uint32_t piece, const EntryPoint& entry, const Put& put) {
+    bits_.go_to(entry.position);
+    row_ = piece / plan_.pieces_of_row();
+    column_ = piece % plan_.pieces_of_row() * kMcusPerPiece;
+    const std::uint32_t left = plan_.mcu_columns - column_;
     end_ = column_ + (left < kMcusPerPiece ? left : kMcusPerPiece);
+    predictors_ = 0;
     SHARD_UNROLL
     for (std::uint32_t c = 0; c < kMostComponents; ++c)
       predictors_ |= std::uint64_t{entry.predictors[c]} << (16 * c);
     predictor_ = entry.predictors[0];
+    block_ = 0;
+    component_ = 0;
+    fault_ = Fault::none;
+    return read_dc(put);
   }
 
   // Which line of coefficients this block is.
@@ -151,12 +158,6 @@ class PieceDecoder {
 
   SHARD_EXACT void fetch() { bits_.fetch(); }
   SHARD_EXACT void fill() { bits_.fill(); }
-
-  // False: the piece is faulty.
-  template <class Put>
-  SHARD_EXACT bool start(const Put& put) {
-    return read_dc(put);
-  }
 
   // Decodes one AC code. True: the block is complete, or faulty.
   template <class Put>
@@ -252,8 +253,8 @@ class PieceDecoder {
   BitReader<Bytes> bits_;
   std::uint64_t predictors_ = 0;  // 16 bits of each component; that of the present one is in predictor_
   std::uint32_t predictor_ = 0;   // the lower 16 bits count
-  std::uint32_t row_;             // of MCUs
-  std::uint32_t column_;
+  std::uint32_t row_ = 0;         // of MCUs
+  std::uint32_t column_ = 0;
   std::uint32_t end_ = 0;    // of the piece's columns
   std::uint32_t block_ = 0;  // of the MCU
   std::uint32_t component_ = 0;

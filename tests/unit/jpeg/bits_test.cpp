@@ -15,7 +15,9 @@ std::vector<std::byte> bytes_of(std::initializer_list<int> values) {
 }
 
 BitReader<FileBytes> reader_of(const std::vector<std::byte>& bytes, std::uint32_t position = 0) {
-  return {FileBytes(bytes), 0, static_cast<std::uint32_t>(bytes.size()), position};
+  BitReader<FileBytes> reader(FileBytes(bytes), 0, static_cast<std::uint32_t>(bytes.size()));
+  reader.go_to(position);
+  return reader;
 }
 
 // 1 to 16 bits.

@@ -49,7 +49,8 @@ std::vector<std::byte> slow_index(std::span<const std::byte> file, const jpeg::H
     jpeg::make_look_up(header.ac[layout.planes[c].ac], ac[layout.planes[c].ac].entries);
   }
   jpeg::BitReader<jpeg::FileBytes> bits(jpeg::FileBytes(file), header.data_offset,
-                                        static_cast<std::uint32_t>(file.size()), 0);
+                                        static_cast<std::uint32_t>(file.size()));
+  bits.go_to(0);
   std::vector<jpeg::EntryPoint> entries;
   std::array<std::uint16_t, 4> predictors{};
   for (std::uint32_t mcu = 0; mcu < layout.mcus(); ++mcu) {

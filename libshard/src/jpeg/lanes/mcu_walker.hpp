@@ -24,7 +24,7 @@ class McuWalker {
 
   // Borrows `plan` and what `scan` points to.
   SHARD_EXACT McuWalker(const ScanPlan& plan, const Scan<Bytes>& scan)
-      : plan_(plan), all_codes_(scan.codes), bits_(scan.bytes, scan.first, scan.end, 0) {}
+      : plan_(plan), all_codes_(scan.codes), bits_(scan.bytes, scan.first, scan.end) {}
   // An MCU starts at `position`. Sums are 0.
   SHARD_EXACT void go_to(std::uint32_t position) {
     bits_.go_to(position);

@@ -26,6 +26,9 @@ namespace shard::gpu {
 
 namespace {
 
+// Of a multiprocessor. Fewer registers per thread cost less than a third of the warps (H100: 717,000 and
+// 831,000 crops/s).
+constexpr int kBlocksAtOnce = 3;
 constexpr std::uint32_t kFewTaps = 16;                 // that samples of the first launch may have
 constexpr std::size_t kColumnWeightBytes = 16 * 1024;  // if a tile of four columns needs no more
 constexpr std::size_t kRowWeightBytes = 8 * 1024;
@@ -40,7 +43,7 @@ struct ExactShape {
   std::uint32_t stored_rows;  // room
   std::uint32_t first;        // of the samples: their ranks
   std::uint32_t samples;
-  bool aligned;               // four pixels of a row begin where a vector may be stored
+  bool aligned;  // four pixels of a row begin where a vector may be stored
   ResizeFilter filter;
   std::uint8_t fill[4];
   std::uint32_t patch;  // side; 0: none
@@ -330,7 +333,7 @@ __device__ void exact_part(const Launch& launch, const ExactShape& shape, const 
 }
 
 template <std::uint32_t kChannels>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     exact_tiles(const __grid_constant__ Launch launch, const __grid_constant__ ExactShape shape) {
   extern __shared__ __align__(16) std::byte memory[];
   auto& shared = *reinterpret_cast<ExactShared*>(memory);

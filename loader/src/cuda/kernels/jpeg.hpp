@@ -57,6 +57,7 @@ struct JpegLaunch {
   const JpegTask* tasks = nullptr;
   std::uint32_t count = 0;
   JpegGroups pieces;
+  std::uint32_t block_pieces = 0;
   JpegGroups blocks;
   JpegGroups pixels;
   JpegGroups lanes;                       // of the images whose index is made
@@ -96,6 +97,7 @@ class JpegPlan {
 
   std::vector<JpegTask> tasks_;
   std::vector<std::uint32_t> groups_;  // [pieces, blocks, pixels][image], and the sum at the end of each
+  std::uint32_t block_pieces_ = 0;
   std::vector<JpegLanes> lanes_;
   std::vector<std::uint32_t> lane_groups_{0};
   std::uint32_t slots_ = 0;        // of lanes

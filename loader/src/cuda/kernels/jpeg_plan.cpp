@@ -15,6 +15,7 @@ namespace shard::gpu {
 namespace {
 
 constexpr std::size_t kAlign = 256;
+constexpr std::uint64_t kMostFew = 2 * kFewJpegPieces;  // pieces of a small image
 
 std::uint32_t groups_of(std::uint64_t work, std::uint32_t per_group) {
   return static_cast<std::uint32_t>((work + per_group - 1) / per_group);
@@ -38,6 +39,7 @@ JpegPlan::JpegPlan(std::span<const JpegSource> sources) {
   const std::size_t row = sources.size() + 1;
   groups_.assign(3 * row, 0);
   tasks_.reserve(sources.size());
+  std::vector<std::uint64_t> pieces;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const JpegSource& source = sources[i];
     const jpeg::Layout layout = jpeg::geometry_of(source.file);
@@ -45,8 +47,8 @@ JpegPlan::JpegPlan(std::span<const JpegSource> sources) {
     task.file = source.file;
     task.box = jpeg::stored_box(source.file, source.box);
     task.window = jpeg::needed_mcus(layout, task.box);
-    const jpeg::Range pieces = jpeg::pieces_of_columns(task.window.columns);
-    task.window.columns = jpeg::columns_of_pieces(layout, pieces);
+    const jpeg::Range columns = jpeg::pieces_of_columns(task.window.columns);
+    task.window.columns = jpeg::columns_of_pieces(layout, columns);
     task.channels = source.channels;
     task.tables = tables_;
     task.first_line = lines_;
@@ -54,14 +56,19 @@ JpegPlan::JpegPlan(std::span<const JpegSource> sources) {
     task.index = source.index != nullptr ? source.index : source.frame + jpeg::index_offset(source.file);
     if (source.makes_index) add_lanes(static_cast<std::uint32_t>(i), layout);
     task.pixels = source.pixels;
+    pieces.push_back(std::uint64_t{task.window.rows.size()} * columns.size());
     const std::uint64_t lines = lines_of(layout, task.window);
     tables_ += most_tables(layout.components);
     lines_ += lines;
-    groups_[i + 1] =
-        groups_[i] + groups_of(std::uint64_t{task.window.rows.size()} * pieces.size(), kJpegPieces);
     groups_[row + i + 1] = groups_[row + i] + groups_of(lines, kJpegBlocks);
     groups_[2 * row + i + 1] = groups_[2 * row + i] + groups_of(jpeg_warps(task.box), kJpegStrips);
   }
+  // Where images are small, most warps of large blocks would have no piece, but room for tables.
+  const auto few = static_cast<std::size_t>(
+      std::count_if(pieces.begin(), pieces.end(), [](std::uint64_t count) { return count <= kMostFew; }));
+  block_pieces_ = 2 * few > pieces.size() ? kFewJpegPieces : kJpegPieces;
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    groups_[i + 1] = groups_[i] + groups_of(pieces[i], block_pieces_);
 }
 
 void JpegPlan::add_lanes(std::uint32_t image, const jpeg::Layout& layout) {
@@ -129,6 +136,7 @@ JpegLaunch JpegPlan::write(std::byte* host, const std::byte* device, std::byte* 
   const auto* first = reinterpret_cast<const std::uint32_t*>(device + groups);
   const std::size_t row = tasks_.size() + 1;
   launch.pieces = {first, groups_[row - 1]};
+  launch.block_pieces = block_pieces_;
   launch.blocks = {first + row, groups_[2 * row - 1]};
   launch.pixels = {first + 2 * row, groups_[3 * row - 1]};
   return launch;

@@ -40,32 +40,39 @@ template <class Element, std::uint32_t kChannels, class ValueOf>
 __device__ void store_pixels(const Launch& launch, bool aligned, std::uint32_t pixels, std::uint64_t out,
                              const std::uint8_t (&bytes)[kChannels][kQuad], const ValueOf& value_of) {
   auto* const target = reinterpret_cast<Element*>(launch.target) + out;
-  Element elements[kChannels * kQuad];  // as they are delivered
+  if (!aligned) {
 #pragma unroll
-  for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
+    for (std::uint32_t channel = 0; channel < kChannels; ++channel)
 #pragma unroll
-    for (std::uint32_t i = 0; i < kQuad; ++i) {
-      const Element element = value_of(channel, bytes[channel][i]);
-      if (!aligned) {
-        if (i < pixels) __stcs(target + channel * launch.out.plane + i * launch.out.pixel, element);
-      } else if (launch.planar_out) {
-        elements[channel * kQuad + i] = element;
-      } else {
-        elements[i * kChannels + channel] = element;
-      }
-    }
+      for (std::uint32_t i = 0; i < kQuad; ++i)
+        if (i < pixels)
+          __stcs(target + channel * launch.out.plane + i * launch.out.pixel,
+                 value_of(channel, bytes[channel][i]));
+    return;
   }
-  if (!aligned) return;
-  using Vector = typename Quad<Element>::Vector;
-#pragma unroll
-  for (std::uint32_t v = 0; v < kChannels; ++v) {
-    const std::uint64_t at = launch.planar_out ? v * launch.out.plane : v * kQuad;
-    auto* const place = reinterpret_cast<Vector*>(target + at);
-    const Vector vector = Quad<Element>::of(elements + v * kQuad);
+  const auto store = [&](std::uint64_t at, const Element* four) {
+    auto* const place = reinterpret_cast<typename Quad<Element>::Vector*>(target + at);
     if (launch.reused)
-      *place = vector;
+      *place = Quad<Element>::of(four);
     else
-      __stcs(place, vector);
+      __stcs(place, Quad<Element>::of(four));
+  };
+  // Apart from each other: in one loop for both, each element would ask which it is.
+  if (launch.planar_out) {
+#pragma unroll
+    for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
+      Element four[kQuad];
+#pragma unroll
+      for (std::uint32_t i = 0; i < kQuad; ++i) four[i] = value_of(channel, bytes[channel][i]);
+      store(channel * launch.out.plane, four);
+    }
+  } else {
+    Element elements[kQuad * kChannels];
+#pragma unroll
+    for (std::uint32_t i = 0; i < kQuad * kChannels; ++i)
+      elements[i] = value_of(i % kChannels, bytes[i % kChannels][i / kChannels]);
+#pragma unroll
+    for (std::uint32_t v = 0; v < kChannels; ++v) store(v * kQuad, elements + v * kQuad);
   }
 }
 

@@ -11,8 +11,10 @@
 
 namespace shard::gpu {
 
-inline constexpr std::uint32_t kJpegPieces = 256;  // of one image, per block
-inline constexpr std::uint32_t kJpegBlocks = 128;  // of 8 x 8 values
+// Pieces of one image, per block: as many as its threads.
+inline constexpr std::uint32_t kJpegPieces = 128;
+inline constexpr std::uint32_t kFewJpegPieces = 32;  // where images have no more
+inline constexpr std::uint32_t kJpegBlocks = 128;    // of 8 x 8 values
 // A warp makes a strip of a few pairs of rows, one after the other, 4 x 2 pixels per lane. The rows of a pair
 // lie between the same two rows of samples: pair k has rows 2 k - 1 and 2 k of the image.
 inline constexpr std::uint32_t kJpegQuad = 4;

@@ -16,7 +16,7 @@ constexpr std::uint32_t kUnitsOfLine = jpeg::kBlockValues / 8;
 constexpr std::uint32_t kUnitsOfStage = kUnitsOfLine + 1;
 constexpr std::uint32_t kLinesAtOnce = kLanesOfWarp / kUnitsOfLine;
 // Between two looks at the other lanes of a warp.
-constexpr std::uint32_t kFetchesPerRound = 1;
+constexpr std::uint32_t kFetchesPerRound = 2;
 constexpr std::uint32_t kFillsPerFetch =
     jpeg::PieceDecoder<RingBytes>::kStepsPerFetch / jpeg::PieceDecoder<RingBytes>::kStepsPerFill;
 // What fits into shared memory; the codes of an image with more are read from device memory. Those of usual
@@ -51,25 +51,28 @@ class Entries {
 };
 
 // Of a multiprocessor, whose shared memory has room for these.
-constexpr std::uint32_t kBlocksAtOnce = 3;
+template <std::uint32_t kThreads>
+constexpr std::uint32_t kBlocksAtOnce = kThreads == kJpegPieces ? 5 : 11;
 
 // The memory that the warps of a block share.
+template <std::uint32_t kThreads>
 struct Shared {
-  alignas(16) std::byte rings[RingBytes::kStride * kJpegPieces];
-  uint4 stages[kJpegPieces * kUnitsOfStage];
-  std::uint32_t lengths[kJpegPieces];
-  uint2 complete[kJpegPieces];  // blocks of a warp: their lines, and where they are in `stages`
-  std::uint8_t sorted[kJpegPieces];
+  alignas(16) std::byte rings[RingBytes::kStride * kThreads];
+  uint4 stages[kThreads * kUnitsOfStage];
+  std::uint32_t lengths[kThreads];
+  uint2 complete[kThreads];  // blocks of a warp: their lines, and where they are in `stages`
+  std::uint8_t sorted[kThreads];
   std::uint32_t plan[sizeof(jpeg::ScanPlan) / 4];
   alignas(16) jpeg::CodeEntry codes[kSharedCodes];
 };
 
 // Which of the block's pieces this thread takes: the longest first.
-__device__ std::uint32_t sorted_piece(Shared& shared, std::uint32_t length) {
+template <std::uint32_t kThreads>
+__device__ std::uint32_t sorted_piece(Shared<kThreads>& shared, std::uint32_t length) {
   shared.lengths[threadIdx.x] = length;
   __syncthreads();
   std::uint32_t rank = 0;
-  for (std::uint32_t i = 0; i < kJpegPieces; ++i) {
+  for (std::uint32_t i = 0; i < kThreads; ++i) {
     const std::uint32_t other = shared.lengths[i];
     rank += other > length || (other == length && i < threadIdx.x) ? 1 : 0;
   }
@@ -79,14 +82,13 @@ __device__ std::uint32_t sorted_piece(Shared& shared, std::uint32_t length) {
 }
 
 // Writes the lines of the lanes that have completed theirs. line(): of this lane.
-template <class Line>
-__device__ void write_lines(Shared& shared, bool complete, const Line& line, uint4* coefficients) {
+template <std::uint32_t kThreads, class Line>
+__device__ void write_lines(Shared<kThreads>& shared, bool complete, const Line& line, uint4* coefficients) {
   const std::uint32_t complete_lanes = __ballot_sync(kAllLanes, complete);
   if (complete_lanes == 0) return;
   const std::uint32_t lane = threadIdx.x % kLanesOfWarp;
   uint2* const of_warp = shared.complete + threadIdx.x - lane;
-  if (complete)
-    of_warp[__popc(complete_lanes & ((1U << lane) - 1))] = {line(), threadIdx.x * kUnitsOfStage};
+  if (complete) of_warp[__popc(complete_lanes & ((1U << lane) - 1))] = {line(), threadIdx.x * kUnitsOfStage};
   __syncwarp();  // what other lanes have put is there, too
   const auto count = static_cast<std::uint32_t>(__popc(complete_lanes));
   uint4* const target = coefficients + lane % kUnitsOfLine;
@@ -100,9 +102,11 @@ __device__ void write_lines(Shared& shared, bool complete, const Line& line, uin
   __syncwarp();
 }
 
-__device__ jpeg::Fault decode(Shared& shared, const jpeg::ScanPlan& plan, const jpeg::Scan<RingBytes>& scan,
-                              const Entries& entries, std::uint32_t piece, bool active, uint4* coefficients) {
-  jpeg::PieceDecoder<RingBytes> decoder(plan, scan, piece, entries[piece]);
+template <std::uint32_t kThreads>
+__device__ jpeg::Fault decode(Shared<kThreads>& shared, const jpeg::ScanPlan& plan,
+                              const jpeg::Scan<RingBytes>& scan, const Entries& entries, std::uint32_t piece,
+                              bool active, uint4* coefficients) {
+  jpeg::PieceDecoder<RingBytes> decoder(plan, scan);
   auto* const stage = reinterpret_cast<std::int16_t*>(shared.stages + threadIdx.x * kUnitsOfStage);
   const auto put = [stage](std::uint32_t k, std::int16_t value) { stage[k] = value; };
   jpeg::Fault fault = jpeg::Fault::none;
@@ -110,7 +114,7 @@ __device__ jpeg::Fault decode(Shared& shared, const jpeg::ScanPlan& plan, const 
     active = more;
     if (!more) fault = decoder.finish(entries[piece + 1]);
   };
-  if (active) go_on(decoder.start(put));
+  if (active) go_on(decoder.begin(piece, entries[piece], put));
   while (__any_sync(kAllLanes, active)) {
     bool complete = false;
     if (active) {
@@ -126,36 +130,36 @@ __device__ jpeg::Fault decode(Shared& shared, const jpeg::ScanPlan& plan, const 
         }
       }
     }
-    write_lines(shared, complete, [&] { return decoder.line(); }, coefficients);
+    write_lines(
+        shared, complete, [&] { return decoder.line(); }, coefficients);
     if (complete) go_on(decoder.next(put));
   }
   return fault;
 }
 
 // Works on the images whose codes fit into shared memory, or on the others.
-template <bool kShares>
-__global__ void __launch_bounds__(kJpegPieces, kBlocksAtOnce) decode_pieces(JpegLaunch launch) {
+template <std::uint32_t kThreads, bool kShares>
+__global__ void __launch_bounds__(kThreads, kBlocksAtOnce<kThreads>) decode_pieces(JpegLaunch launch) {
   extern __shared__ uint4 shared_units[];
-  Shared& shared = *reinterpret_cast<Shared*>(shared_units);
+  auto& shared = *reinterpret_cast<Shared<kThreads>*>(shared_units);
   const std::uint32_t number = image_of_block(launch.pieces, launch.count);
   const JpegImage& image = launch.images[number];
   if (image.usable == 0 || (image.code_entries <= kSharedCodes) != kShares) return;
   const JpegTask& task = launch.tasks[number];
   const auto* plan_there = reinterpret_cast<const std::uint32_t*>(&image.plan);
-  for (std::uint32_t i = threadIdx.x; i < sizeof(jpeg::ScanPlan) / 4; i += kJpegPieces)
+  for (std::uint32_t i = threadIdx.x; i < sizeof(jpeg::ScanPlan) / 4; i += kThreads)
     shared.plan[i] = plan_there[i];
-  for (std::uint32_t i = threadIdx.x; i < kJpegPieces * kUnitsOfStage; i += kJpegPieces)
-    shared.stages[i] = uint4{};
+  for (std::uint32_t i = threadIdx.x; i < kThreads * kUnitsOfStage; i += kThreads) shared.stages[i] = uint4{};
   const jpeg::CodeEntry* const codes = launch.codes + std::size_t{task.tables} * jpeg::kLookUpEntries;
   if (kShares)
-    for (std::uint32_t i = threadIdx.x; i < (image.code_entries + 3) / 4; i += kJpegPieces)
+    for (std::uint32_t i = threadIdx.x; i < (image.code_entries + 3) / 4; i += kThreads)
       reinterpret_cast<uint4*>(shared.codes)[i] = reinterpret_cast<const uint4*>(codes)[i];
   __syncthreads();
 
   const auto& plan = reinterpret_cast<const jpeg::ScanPlan&>(shared.plan);
   const Entries entries(plan, task.index);
   const jpeg::Range columns = jpeg::pieces_of_columns(image.window.columns);
-  const std::uint32_t first = (blockIdx.x - launch.pieces.first[number]) * kJpegPieces;
+  const std::uint32_t first = (blockIdx.x - launch.pieces.first[number]) * kThreads;
   const std::uint32_t count = image.window.rows.size() * columns.size();
   const auto piece_of = [&](std::uint32_t i) {
     return (image.window.rows.begin + i / columns.size()) * plan.pieces_of_row() + columns.begin +
@@ -175,13 +179,21 @@ __global__ void __launch_bounds__(kJpegPieces, kBlocksAtOnce) decode_pieces(Jpeg
   RingBytes::finish();
 }
 
+template <std::uint32_t kThreads>
+void launch_pieces(const JpegLaunch& launch, cudaStream_t stream) {
+  for (const auto kernel : {decode_pieces<kThreads, true>, decode_pieces<kThreads, false>}) {
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared<kThreads>));
+    kernel<<<launch.pieces.count, kThreads, sizeof(Shared<kThreads>), stream>>>(launch);
+  }
+}
+
 }  // namespace
 
 void launch_jpeg_pieces(const JpegLaunch& launch, cudaStream_t stream) {
-  for (const auto kernel : {decode_pieces<true>, decode_pieces<false>}) {
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared));
-    kernel<<<launch.pieces.count, kJpegPieces, sizeof(Shared), stream>>>(launch);
-  }
+  if (launch.block_pieces == kFewJpegPieces)
+    launch_pieces<kFewJpegPieces>(launch, stream);
+  else
+    launch_pieces<kJpegPieces>(launch, stream);
 }
 
 }  // namespace shard::gpu
