@@ -16,8 +16,8 @@
 
 namespace shard::bench {
 
-// Stored bytes are delivered as normalised float16 planes, and floats as they are stored; samples of any size,
-// which must be RGB of 8 bits, after their short side was resized to 256, as their centre of 224x224.
+// Stored bytes are delivered as normalised float16 planes, and floats as they are stored. Of samples of any
+// size, which must be RGB of 8 bits, the short side is resized to 256, and the centre of 224x224 delivered.
 inline constexpr std::uint32_t kDeliveredShort = 256;
 inline constexpr std::uint32_t kDeliveredSide = 224;
 TransformOptions delivered_transform(const DatasetInfo& info);

@@ -65,8 +65,8 @@ class DecodeCandidate {
   virtual image::DecodeOptions decode_options() const { return {}; }  // of its reference
   virtual LevelDifference allowed() const noexcept { return {}; }     // 0: the same bits
   virtual std::optional<DecoderCalls> calls() const { return std::nullopt; }
-  // Instead of the two above, where tensors must be the host's and are not those of DecodeOptions. Errors: io,
-  // cancelled.
+  // Instead of the two above, where tensors must be the host's and are not those of DecodeOptions.
+  // Errors: io, cancelled.
   virtual std::optional<ValueCheck> check_values(const std::atomic<bool>&) { return std::nullopt; }
   virtual std::uint64_t photos() const noexcept = 0;  // that take part
   virtual std::uint64_t photo(std::uint64_t row) const = 0;
@@ -122,9 +122,9 @@ Candidates make_cpu_candidates(const PhotoSet& photos, const std::shared_ptr<Dev
 Candidates make_nvjpeg_candidates(const PhotoSet& photos, const std::shared_ptr<Device>& device,
                                   const DecodeOptions& options, std::string& absent);
 
-// shard::JpegDecoder with files in pinned memory: {whole images, boxes} x files of a call x callers, resized to
-// DecodeOptions::crop. Empty, with the reason in `absent`, if the device is the host and no callers are asked
-// for, or if it has no kernels.
+// shard::JpegDecoder with files in pinned memory: {whole images, boxes} x files of a call x callers, resized
+// to DecodeOptions::crop. Empty, with the reason in `absent`, if the device is the host and no callers are
+// asked for, or if it has no kernels.
 Candidates make_jpeg_candidates(const PhotoSet& photos, const std::shared_ptr<Device>& device,
                                 const DecodeOptions& options, std::string& absent);
 

@@ -112,12 +112,12 @@ void add_decode(const Subcommands& subcommands) {
   CLI::App& sub = subcommands.add("decode", R"(
       Measure decoding on the fly, on the CPU, with nvJPEG and with the loader's kernels
 
-      Times the way from JPEG files in the page cache to normalised float16 batches on the device, as fast as it can be done: by
-      libjpeg-turbo on all threads (full and scaled DCT, normalised on the host or on the device) and, on a GPU, by nvJPEG
-      (with the hardware engine, if there is one). On a GPU also shard::JpegDecoder, whose kernels take files as they are: from
-      pinned memory, whole images and random resized crops, called by several threads at once. Before timing, the pixels are
-      compared with those of shardify; for JpegDecoder no value may differ. Exit code 1: a candidate was left out, with
-      the reason.
+      Times the way from JPEG files in the page cache to normalised float16 batches on the device, as fast as
+      it can be done: by libjpeg-turbo on all threads (full and scaled DCT, normalised on the host or on the
+      device) and, on a GPU, by nvJPEG (with the hardware engine, if there is one). On a GPU also by
+      shard::JpegDecoder, whose kernels take files as they are: from pinned memory, whole images and random
+      resized crops, called by several threads at once. Before timing, the pixels are compared with those of
+      shardify; for JpegDecoder no value may differ. Exit code 1: a candidate was left out, with the reason.
 
       Example: shardbench decode photos --device cuda --json decode.json)",
                                   arguments, run_decode);

@@ -7,7 +7,7 @@
 namespace shard::bench {
 namespace {
 
-const std::string kJpegDecoder = "JpegDecoder";
+constexpr const char* kJpegDecoder = "JpegDecoder";
 
 std::string levels_text(const ReportJson& one) {
   if (number(one, "values_compared") > 0)
@@ -48,7 +48,7 @@ void fill_decode(PageSection& section, const ReportJson& json) {
     const unsigned group = only ? 2 : called ? 3 : name.starts_with("nvJPEG") ? 1 : 0;
     chart.bars.push_back({name, rate.median, limit > 0 ? limit : 0, group});
     if (rate.unsteady()) section.unsteady.push_back(name);
-    std::string note = (called ? kJpegDecoder : name) + ": " + word(one, "how");
+    std::string note = (called ? std::string(kJpegDecoder) : name) + ": " + word(one, "how");
     const double scaled = number(member(one, "levels_from_full_decoding"), "mean");
     if (scaled > 0) note += fmt::format("; {} levels from decoding in full on average", people(scaled));
     if (!word(one, "limited_by").empty()) note += fmt::format("; limit: {}", quoted(word(one, "limited_by")));
@@ -79,9 +79,11 @@ void fill_decode(PageSection& section, const ReportJson& json) {
                   "image, so that more "
                   "than 100 % is possible.",
                   people(json, "resize"), people(json, "crop")));
-  for (const auto& [name, reason] :
-       {std::pair("nvJPEG", word(json, "nvjpeg_absent")), {"JpegDecoder", word(json, "jpeg_decoder_absent")}})
+  const auto left_out = [&](const std::string& name, const std::string& reason) {
     if (!reason.empty()) section.notes.push_back(fmt::format("{} was left out: {}", name, reason));
+  };
+  left_out("nvJPEG", word(json, "nvjpeg_absent"));
+  left_out(kJpegDecoder, word(json, "jpeg_decoder_absent"));
 }
 
 }  // namespace
