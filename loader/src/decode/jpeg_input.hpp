@@ -30,8 +30,8 @@ struct Input {
 // "input 3: ..."
 JpegBatch::Failure failure_of(std::size_t number, const Error& error);
 
-// Fill what `input`, which has its file, is. Never throw for what the file is: that is its failure. The first
-// one takes about 0.2 microseconds and returns false, without changes, if the file is not for kernels.
+// Fill in what `input` is, which has its file. Never throw for what the file is: that is its failure. The
+// first one takes less than half a microsecond, and returns false if the file is not for kernels.
 bool read_for_kernels(std::size_t number, const JpegInput& given, bool upright, Input& input);
 void read_for_host(std::size_t number, const JpegInput& given, bool upright, HostJpeg& host, Input& input);
 
