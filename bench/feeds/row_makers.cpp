@@ -8,10 +8,31 @@
 #include "base/files/file.hpp"
 #include "base/files/file_io.hpp"
 #include "base/text/quote.hpp"
+#include "feeds/sample_reference.hpp"
 #include "shard/convert/recorded.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {
+
+image::PreprocessOptions made_preprocess(const DatasetInfo& info) {
+  if (!info.spec.is_free()) return convert::preprocess_options_from(info);
+  image::PreprocessOptions options;
+  options.resize_short = kDeliveredShort;
+  options.crop = image::Size{kDeliveredSide, kDeliveredSide};
+  options.dtype = DType::u8;
+  options.layout = Layout::nhwc;
+  return options;
+}
+
+TransformOptions made_transform(const DatasetInfo& info) {
+  TransformOptions transform = delivered_transform(info);
+  if (!info.spec.is_free()) return transform;
+  transform.resize = ResizeKind::none;
+  transform.resize_height = transform.resize_width = 0;
+  transform.crop = CropKind::none;
+  transform.crop_height = transform.crop_width = 0;
+  return transform;
+}
 
 ImageMaker::ImageMaker(const std::filesystem::path& root, const std::vector<std::string>& paths,
                        const image::PreprocessOptions& preprocess, const image::DecodeOptions& decode,
@@ -19,8 +40,8 @@ ImageMaker::ImageMaker(const std::filesystem::path& root, const std::vector<std:
     : root_(root), paths_(paths), preprocessor_(preprocess), decode_(decode), throttle_(throttle) {}
 
 ImageMaker::ImageMaker(const TierImages& images, const DatasetInfo& info, Throttle* throttle)
-    : ImageMaker(images.root, images.paths, convert::preprocess_options_from(info),
-                 convert::decode_options_from(info), throttle) {}
+    : ImageMaker(images.root, images.paths, made_preprocess(info), convert::decode_options_from(info),
+                 throttle) {}
 
 void ImageMaker::make(std::uint64_t index, std::span<std::byte> row) {
   const std::uint64_t image = index % paths_.size();
@@ -34,7 +55,9 @@ void ImageMaker::make(std::uint64_t index, std::span<std::byte> row) {
 }
 
 SampleMaker::SampleMaker(Dataset dataset, Throttle& throttle)
-    : dataset_(std::move(dataset)), throttle_(throttle) {}
+    : dataset_(std::move(dataset)), throttle_(throttle) {
+  if (dataset_.info().spec.is_free()) preprocessor_.emplace(made_preprocess(dataset_.info()));
+}
 
 int SampleMaker::descriptor_of(const ShardReader& shard, std::uint32_t index) {
   constexpr std::size_t kOpenFiles = 16;
@@ -56,7 +79,14 @@ void SampleMaker::make(std::uint64_t index, std::span<std::byte> row) {
   const std::span<std::byte> into = images.framed() ? std::span(frame_) : row;
   pread_all(descriptor_of(shard, at.shard), into, offset, shard.path());
   throttle_.pass(at.shard, offset, into.size());
-  if (images.framed()) images.codec().decode(frame_, row, images.frame_spec(at.sample));
+  if (!images.framed()) return;
+  const FrameSpec spec = images.frame_spec(at.sample);
+  if (!preprocessor_) return images.codec().decode(frame_, row, spec);
+  pixels_.resize(spec.sample.size_bytes());
+  images.codec().decode(frame_, pixels_, spec);
+  preprocessor_->run(image::RgbView{reinterpret_cast<const std::uint8_t*>(pixels_.data()), spec.sample.width,
+                                    spec.sample.height, std::size_t{3} * spec.sample.width},
+                     row);
 }
 
 }  // namespace shard::bench

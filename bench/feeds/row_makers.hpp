@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -18,7 +19,11 @@
 
 namespace shard::bench {
 
-inline constexpr std::uint64_t kMaxImageBytes = std::uint64_t{1} << 30U;  // of a file, as in a conversion
+// How a row is made on this machine, before the device's transform: as the data set stores it or, of samples
+// of any size, already with the size that is delivered.
+image::PreprocessOptions made_preprocess(const DatasetInfo& info);
+// What the device makes of such a row: delivered_transform(), without what is done already.
+TransformOptions made_transform(const DatasetInfo& info);
 
 // Decodes an image file of the tier to a row.
 class ImageMaker final : public RowMaker {
@@ -28,7 +33,7 @@ class ImageMaker final : public RowMaker {
   ImageMaker(const std::filesystem::path& root, const std::vector<std::string>& paths,
              const image::PreprocessOptions& preprocess, const image::DecodeOptions& decode,
              Throttle* throttle = nullptr);
-  // With the options with which the data set was made.
+  // By made_preprocess().
   ImageMaker(const TierImages& images, const DatasetInfo& info, Throttle* throttle);
   void make(std::uint64_t index, std::span<std::byte> row) override;
 
@@ -42,7 +47,7 @@ class ImageMaker final : public RowMaker {
   Throttle* throttle_;
 };
 
-// Reads a stored sample by one delayed call, and decodes it to a row.
+// Reads a stored sample by one delayed call, and decodes it to a row of made_preprocess().
 class SampleMaker final : public RowMaker {
  public:
   SampleMaker(Dataset dataset, Throttle& throttle);
@@ -54,7 +59,8 @@ class SampleMaker final : public RowMaker {
   Dataset dataset_;
   Throttle& throttle_;
   std::unordered_map<std::uint32_t, UniqueFd> files_;  // by shard; a few
-  std::vector<std::byte> frame_;
+  std::vector<std::byte> frame_, pixels_;
+  std::optional<image::Preprocessor> preprocessor_;  // of samples of any size
 };
 
 }  // namespace shard::bench

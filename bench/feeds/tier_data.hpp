@@ -16,6 +16,8 @@
 
 namespace shard::bench {
 
+inline constexpr std::uint64_t kMaxImageBytes = std::uint64_t{1} << 30U;  // of a file, as in a conversion
+
 // Which images of a data set take part: row i of a run is sample `samples[i]` and the file root / paths[i].
 struct TierImages {
   std::filesystem::path root;

@@ -63,6 +63,17 @@ std::uint64_t mean_sample_bytes(const Dataset& dataset) {
   return bytes / std::max<std::uint64_t>(info.samples(), 1);
 }
 
+double mean_frame_bytes(const Dataset& dataset) {
+  const DatasetInfo& info = dataset.info();
+  if (!info.codec.framed(info.spec)) return 0;
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; i < info.shards.size(); ++i) {
+    const ShardHeader& header = dataset.shard(i).header();
+    bytes += header.images_end - header.images_begin;
+  }
+  return static_cast<double>(bytes) / static_cast<double>(std::max<std::uint64_t>(info.samples(), 1));
+}
+
 double gather_limit(const Dataset& dataset, Device& device, const LoaderOptions& options) {
   const DatasetInfo& info = dataset.info();
   const std::uint64_t size = info.spec.size_bytes();  // 0: each has its own
@@ -107,11 +118,13 @@ double gather_limit(const Dataset& dataset, Device& device, const LoaderOptions&
 }
 
 DiskLimit::DiskLimit(const Dataset& dataset, const LoaderOptions& options) {
-  const std::uint64_t sample = mean_sample_bytes(dataset);
+  const bool framed = dataset.info().codec.framed(dataset.info().spec);
+  const std::uint64_t sample =
+      framed ? static_cast<std::uint64_t>(mean_frame_bytes(dataset)) : mean_sample_bytes(dataset);
   const std::uint64_t batch = options.batch_size;
   // As transport direct: whole pages around a sample at any place,
   // and the batches that fit into readahead_bytes.
-  const bool aligned = !dataset.info().codec.framed(dataset.info().spec) && sample % kPage == 0;
+  const bool aligned = !framed && sample % kPage == 0;
   const std::uint64_t block = (sample + kPage - 1) / kPage * kPage + (aligned ? 0 : kPage);
   const std::uint64_t ahead = std::clamp<std::uint64_t>(options.memory.readahead_bytes / (block * batch), 1,
                                                         std::uint64_t{options.prefetch} + 1);

@@ -14,6 +14,8 @@ namespace shard::bench {
 
 // Decoded bytes of a sample; of samples of any size, of all on average.
 std::uint64_t mean_sample_bytes(const Dataset& dataset);
+// Bytes of a stored image on average, with what lies between images. 0: stored without codec.
+double mean_frame_bytes(const Dataset& dataset);
 
 // Bytes per second from pinned memory to all devices at once, in blocks of 256 MiB, 4 GiB to each: the links
 // alone.

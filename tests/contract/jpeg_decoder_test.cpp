@@ -25,6 +25,39 @@ TEST(JpegDecoder, GivesKernelsWhatTheyDecode) {
   EXPECT_EQ(device->decoded(), 2U);
 }
 
+// Of a call's files some are copied to pinned memory first, the others from where they are; more files than a
+// thread reads headers of at once.
+TEST(JpegDecoder, TakesPinnedFilesBesideOthers) {
+  const auto device = std::make_shared<KernelLikeDevice>(make_host_device(2));
+  std::mt19937_64 random(1);
+  std::vector<Bytes> files;
+  for (std::uint32_t i = 0; i < 150; ++i) {
+    JpegOptions options;
+    options.width = 8 + i % 9;
+    options.height = 16;
+    options.progressive = i % 50 == 7;
+    files.push_back(random_file(random, options));
+  }
+  std::vector<JpegInput> inputs;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (i % 3 == 1) device->pin(files[i]);
+    inputs.push_back({files[i], std::nullopt, false});
+  }
+  JpegDecoder decoder(device, 3);
+  for (const std::size_t count : {files.size(), std::size_t{5}}) {
+    const JpegBatch batch = decoder.decode(std::span(inputs).first(count));
+    EXPECT_EQ(batch.on_host, count == 5 ? 0U : 3U);
+    for (std::size_t i = 0; i < count; ++i) {
+      const Rgb right = rgb_of(files[i]);
+      ASSERT_EQ(batch.images[i].width, right.width) << i;
+      EXPECT_EQ(std::memcmp(batch.memory->data() + batch.images[i].offset, right.values.data(),
+                            right.values.size()),
+                0)
+          << i;
+    }
+  }
+}
+
 // A header that says more than the file can have takes no memory for the kernels.
 TEST(JpegDecoder, GivesKernelsNoPixelsThatCannotBeThere) {
   const auto device = std::make_shared<KernelLikeDevice>(make_host_device(2));

@@ -5,10 +5,13 @@
 
 #include <vector>
 
+#include "bench_dataset.hpp"
 #include "commands/load/load_bench.hpp"
 #include "data/load_data.hpp"
 #include "expect_error.hpp"
 #include "limits/load_limits.hpp"
+#include "report/section.hpp"
+#include "sections.hpp"
 #include "temp_dir.hpp"
 
 namespace shard::bench {
@@ -67,6 +70,47 @@ TEST(ShardbenchLoad, CountsTheBytesOfSamplesOfAnySize) {
   EXPECT_DOUBLE_EQ(result.samples[0].bytes_per_second,
                    result.samples[0].samples_per_second * static_cast<double>(bytes / 100));
   EXPECT_GT(result.limit_bytes_per_second, 0);
+}
+
+TEST(ShardbenchLoad, ComparesFramesWithTheLimitThatCarriesThem) {
+  const testing::TempDir dir;
+  testing::make_photos(dir.path() / "photos", 8);
+  testing::make_dataset(dir.path() / "photos", dir.path() / "data", "jpeg");
+  const auto dataset = Dataset::open(dir.path() / "data");
+  const ShardHeader& head = dataset.shard(0).header();
+  const double frame = static_cast<double>(head.images_end - head.images_begin) / 8;
+  EXPECT_DOUBLE_EQ(mean_frame_bytes(dataset), frame);
+  EXPECT_LT(frame, 48 * 48 * 3);
+  LoadCase load;
+  load.options.batch_size = 4;
+  load.seconds = 0.01;
+  load.repeats = 1;
+  const std::vector<std::shared_ptr<Device>> devices{make_host_device(1)};
+  const LoadResult result = bench_load(dataset, devices, load);
+  EXPECT_DOUBLE_EQ(result.frame_bytes, frame);
+  EXPECT_DOUBLE_EQ(result.limit_frame_bytes_per_second,
+                   result.limit_bytes_per_second * (frame / (48 * 48 * 3)));
+  // A page around a frame, not around the pixels.
+  const std::string is = DiskLimit(dataset, load.options).as_loader_is();
+  EXPECT_NE(is.find("blocks of 8 KiB"), std::string::npos) << is;
+}
+
+TEST(ShardbenchLoad, StatesTheShareByStoredBytesWhereTheLimitIsInThem) {
+  ReportJson json = ReportJson::parse(R"({"limit_bytes_per_second": 5e10, "sample_bytes": 700000,
+      "samples": [{"samples_per_second": 2e5, "bytes_per_second": 1.4e11}]})");
+  std::string text = to_text(load_section(json));
+  EXPECT_NE(text.find("280 % of its limit"), std::string::npos) << text;
+  EXPECT_EQ(text.find("bytes/sample"), std::string::npos) << text;
+  json["stored_sample_bytes"] = 1e5;  // but samples go over the link
+  text = to_text(load_section(json));
+  EXPECT_NE(text.find("280 % of its limit"), std::string::npos) << text;
+  EXPECT_EQ(text.find("by stored bytes"), std::string::npos) << text;
+  json["limit_stored_bytes_per_second"] = 5e10;
+  text = to_text(load_section(json));
+  for (const char* piece :
+       {"40 % of its limit", "100,000", "700,000", "of the limit, by stored bytes           40 %"})
+    EXPECT_NE(text.find(piece), std::string::npos) << piece << "\n" << text;
+  EXPECT_EQ(text.find("More than 100 %"), std::string::npos) << text;
 }
 
 TEST(ShardbenchLoad, DividesTheDataSetBetweenDevices) {

@@ -96,6 +96,18 @@ PipelineOptions two_batches() {
   return options;
 }
 
+TEST_F(PipelineBench, FeedsTheImagesOfEncodedSamplesAndOfSamplesOfAnySize) {
+  for (const bool any_size : {false, true}) {
+    const fs::path folder = dir_.path() / (any_size ? "any" : "encoded");
+    testing::make_dataset(photos(), folder, "jpeg", any_size);
+    const testing::ProgramResult run =
+        testing::shardbench("pipeline " + folder.string() + " --images " + photos().string() +
+                            " --device host --threads 2 --batch-size 4 --batches 1 --repeat 1 --step-ms 2");
+    EXPECT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_EQ(run.output.find("left out"), std::string::npos) << run.output;
+  }
+}
+
 TEST_F(PipelineBench, DoesNotTimeAFeedThatDeliversOtherSamples) {
   const TierImages images = match_images(Dataset::open(data()), photos(), 0);
   const PipelineOptions options = two_batches();

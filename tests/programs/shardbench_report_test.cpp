@@ -108,6 +108,21 @@ TEST_F(ReportProgram, RunsTheSetAndSaysWhatIsLeftOutOnAPageThatNeedsNothingElse)
   EXPECT_EQ(page().find("class=\"problems\""), std::string::npos);
 }
 
+TEST_F(ReportProgram, MeasuresADataSetOfJpegFilesOfAnySize) {
+  testing::make_photos(photos(), 6);
+  const fs::path data = dir_.path() / "data";
+  testing::make_dataset(photos(), data, "jpeg", true);
+  const testing::ProgramResult result =
+      run("--images " + photos().string() + " --dataset " + data.string() +
+          " --tier own=" + dir_.path().string() + " --device host --quick --seconds 0.01");
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_NE(section("load").find("of the limit, by stored bytes"), std::string::npos) << section("load");
+  EXPECT_NE(section("tiers").find("short side to 256, centre 224x224"), std::string::npos)
+      << section("tiers");
+  EXPECT_NE(section("decode").find("JpegDecoder was left out: the device is the host"), std::string::npos)
+      << section("decode");
+}
+
 TEST_F(ReportProgram, MakesThePageOfJsonThatSomebodyElseWrote) {
   fs::create_directory(out());
   const std::string hostile = "<script>alert(\"1\")</script>&";

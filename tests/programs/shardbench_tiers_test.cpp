@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "bench_dataset.hpp"
+#include "data/load_data.hpp"
 #include "limits/page_cache.hpp"
 #include "shardbench_support.hpp"
 #include "temp_dir.hpp"
@@ -48,6 +49,7 @@ class TiersProgram : public ::testing::Test {
     std::ifstream in(json());
     return nlohmann::json::parse(in);
   }
+  nlohmann::json rows() const { return report()["rows"]; }  // a value, for loops
   testing::TempDir dir_;
 };
 
@@ -87,6 +89,50 @@ TEST_F(TiersProgram, MeasuresEveryRowOfPlainAndPackedAndEmulatedTiers) {
   EXPECT_TRUE(fs::is_empty(tier()));
 }
 
+// Stored pixels are not those of the images: decoding is compared with the images, and the codec's result
+// with the samples.
+TEST_F(TiersProgram, MeasuresEncodedSamplesBesideDecodingTheirImages) {
+  const fs::path encoded = dir_.path() / "encoded";
+  testing::make_dataset(photos(), encoded, "jpeg:80");
+  const std::string with = encoded.string() + " --device host --threads 2 --batch-size 4 --seconds 0.01" +
+                           " --repeat 1 --emulate bw=500MB/s,lat=0ms --json " + json().string() + " ";
+  const testing::ProgramResult result = testing::shardbench("tiers " + with + own());
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  for (const auto& row : rows()) {
+    EXPECT_FALSE(row.contains("problem")) << row;
+    EXPECT_GT(row["bytes_per_second"], 0) << row;
+  }
+  const fs::path others = dir_.path() / "others";
+  testing::make_photos(others, 8, 1);  // the same names
+  const testing::ProgramResult wrong =
+      testing::shardbench("tiers " + with + "--tier own=" + tier().string() + " --images " + others.string());
+  EXPECT_EQ(wrong.exit_code, 1) << wrong.output;
+  EXPECT_NE(wrong.output.find("decoding does not give the samples of the data set"), std::string::npos)
+      << wrong.output;
+}
+
+TEST_F(TiersProgram, DeliversSamplesOfAnySizeInOneSize) {
+  const fs::path any = dir_.path() / "any";
+  testing::make_dataset(photos(), any, "jpeg", true);
+  const std::string with = " --device host --threads 2 --batch-size 4 --seconds 0.01 --repeat 1 --emulate " +
+                           std::string("bw=500MB/s,lat=0ms --json ") + json().string() + " ";
+  const testing::ProgramResult result = testing::shardbench("tiers " + any.string() + with + own());
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_NE(result.output.find("short side to 256, centre 224x224"), std::string::npos) << result.output;
+  std::set<std::string> contenders;
+  for (const auto& row : rows()) {
+    EXPECT_FALSE(row.contains("problem")) << row;
+    EXPECT_GT(row["bytes_per_second"], 0) << row;
+    contenders.insert(row["contender"].get<std::string>());
+  }
+  for (const char* name : {"decode on the fly", "loader, staged", "precomputed, in sequence"})
+    EXPECT_TRUE(contenders.contains(name)) << name;
+  const testing::ProgramResult both =
+      testing::shardbench("tiers " + data().string() + " " + any.string() + with + own());
+  EXPECT_EQ(both.exit_code, 2) << both.output;
+  EXPECT_NE(both.output.find("one has samples of any size"), std::string::npos) << both.output;
+}
+
 TEST_F(TiersProgram, SaysWhichTierIsLeftOutAndMeasuresTheOthers) {
   const testing::ProgramResult result = run(own() + "--tier gone=" + (dir_.path() / "absent").string());
   EXPECT_EQ(result.exit_code, 1);
@@ -107,8 +153,7 @@ TEST_F(TiersProgram, LeavesDecodingOutWhereTheImagesAreOthers) {
   EXPECT_EQ(none.exit_code, 1);
   EXPECT_NE(none.output.find("give the folder that the data set was made of"), std::string::npos)
       << none.output;
-  for (const auto& row : report()["rows"])
-    EXPECT_EQ(row.contains("problem"), row["decodes"].get<bool>()) << row;
+  for (const auto& row : rows()) EXPECT_EQ(row.contains("problem"), row["decodes"].get<bool>()) << row;
 }
 
 TEST_F(TiersProgram, LeavesOutADataSetWhoseBytesAreSpoilt) {
@@ -120,7 +165,7 @@ TEST_F(TiersProgram, LeavesOutADataSetWhoseBytesAreSpoilt) {
   }
   const testing::ProgramResult result = run(own());
   EXPECT_EQ(result.exit_code, 1);
-  for (const auto& row : report()["rows"]) EXPECT_TRUE(row.contains("problem")) << row;
+  for (const auto& row : rows()) EXPECT_TRUE(row.contains("problem")) << row;
   EXPECT_TRUE(fs::is_empty(tier()));
 }
 
@@ -139,7 +184,7 @@ TEST_F(TiersProgram, SaysWhereNothingCanBeMadeCold) {
   ::munmap(mapped, size);
   EXPECT_EQ(result.exit_code, 1) << result.output;
   EXPECT_NE(result.output.find("cold cannot be measured"), std::string::npos) << result.output;
-  for (const auto& row : report()["rows"])
+  for (const auto& row : rows())
     EXPECT_EQ(row.contains("problem"), row["cache"] == "cold" && !row["decodes"].get<bool>()) << row;
 }
 
@@ -155,6 +200,9 @@ TEST_F(TiersProgram, EndsWithTwoOnBadUsage) {
   expect_two(own() + "--plot chart.pdf", "ending in .svg");
   expect_two(own() + "--order backwards", "backwards");
   expect_two(tier().string() + " " + own(), tier().string());  // an empty folder is not a data set
+  const fs::path gray = dir_.path() / "gray";
+  make_random_dataset(gray.string(), 8, {DType::u8, Layout::nhwc, 1, 32, 32}, 1, true);
+  expect_two(gray.string() + " " + own(), "of any size, with 1 channels of u8");
   EXPECT_TRUE(fs::is_empty(tier()));
 }
 

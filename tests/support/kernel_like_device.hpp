@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,8 @@ class KernelLikeDevice final : public Device {
   }
   // Images that the kernels were given.
   std::size_t decoded() const { return decoded_; }
+  // From now on all of `range` counts as pinned.
+  void pin(std::span<const std::byte> range) { pinned_.push_back(range); }
 
   const DeviceInfo& info() const noexcept override { return info_; }
   std::unique_ptr<Block> allocate_pinned(std::uint64_t size) override {
@@ -41,6 +44,11 @@ class KernelLikeDevice final : public Device {
   std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range,
                                                    const std::stop_token& stop) override {
     return inner_->register_read_only(range, stop);
+  }
+  bool is_pinned(std::span<const std::byte> range) override {
+    return std::any_of(pinned_.begin(), pinned_.end(), [&](std::span<const std::byte> one) {
+      return range.data() >= one.data() && range.data() + range.size() <= one.data() + one.size();
+    });
   }
   std::unique_ptr<Stream> create_stream() override {
     return std::make_unique<KernelStream>(*this, inner_->create_stream());
@@ -95,6 +103,7 @@ class KernelLikeDevice final : public Device {
 
   std::shared_ptr<Device> inner_;
   DeviceInfo info_;
+  std::vector<std::span<const std::byte>> pinned_;
   std::size_t decoded_ = 0;
 };
 

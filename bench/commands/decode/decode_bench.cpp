@@ -20,6 +20,8 @@ namespace shard::bench {
 namespace {
 
 constexpr std::uint64_t kCheckedPhotos = 256;
+constexpr unsigned kMostCallers = 64;
+constexpr std::uint64_t kMostCallFiles = 65536;
 
 std::uint16_t half_at(std::span<const std::byte> bytes, std::uint64_t element) {
   std::uint16_t bits = 0;
@@ -78,6 +80,14 @@ class Reference {
 // Also the warm-up. Returns its rate.
 double verify(const PhotoSet& photos, const DecodeOptions& options, DecodeCandidate& candidate,
               DecodeCase& one, const std::atomic<bool>& cancel) {
+  one.values = candidate.check_values(cancel);
+  if (one.values) {
+    one.checked = one.values->photos;
+    if (one.values->differ > 0)
+      one.problem = fmt::format("wrong: {} of {} values differ from those of libjpeg-turbo on the host",
+                                one.values->differ, one.values->compared);
+    return one.values->run.rate();
+  }
   one.checked = std::min(candidate.photos(), std::max(kCheckedPhotos, options.batch_size));
   std::vector<std::byte> made(one.checked * options.preprocess().sample_spec().size_bytes(),
                               std::byte{0xFF});  // NaN
@@ -130,6 +140,18 @@ void DecodeOptions::check() const {
   preprocess().check();
   if (batch_size < 1 || batch_size > 4096)
     throw Error(ErrorCode::invalid_argument, fmt::format("--batch-size {}: expected 1 to 4096", batch_size));
+  for (const unsigned one : callers)
+    if (one < 1 || one > kMostCallers)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("--callers {}: expected 1 to {}", one, kMostCallers));
+  for (const std::uint64_t files : call_files)
+    if (files < 1 || files > kMostCallFiles)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("--call-files {}: expected 1 to {}", files, kMostCallFiles));
+}
+
+std::vector<unsigned> DecodeOptions::callers_or_default() const {
+  return callers.empty() ? std::vector<unsigned>{1, 2, 4, 8} : callers;
 }
 
 Candidates make_nvjpeg_candidates(const PhotoSet& photos, const std::shared_ptr<Device>& device,
@@ -166,6 +188,7 @@ std::vector<DecodeCase> bench_decode(const PhotoSet& photos, const DecodeOptions
     one.limit = candidate->limit();
     one.photos = candidate->photos();
     one.allowed = candidate->allowed();
+    one.calls = candidate->calls();
     double& rate = rates.emplace_back(0);
     attempt(one.problem, [&] { rate = verify(photos, options, *candidate, one, cancel); });
     candidate->rest();
@@ -179,10 +202,13 @@ std::vector<DecodeCase> bench_decode(const PhotoSet& photos, const DecodeOptions
       stop_when(cancel);
       DecodeCase& one = cases[i];
       if (!one.problem.empty()) continue;
-      if (!limits.contains(one.limit))
-        limits[one.limit] = pure_rate(photos, options.jobs(), one.limit == DecodeLimit::scaled ? scaled : 0,
-                                      std::min(options.seconds, 2.0));
       attempt(one.problem, [&] {
+        if (!limits.contains(one.limit))
+          limits[one.limit] =
+              one.limit == DecodeLimit::link
+                  ? candidates[i]->link_rate()
+                  : pure_rate(photos, options.jobs(), one.limit == DecodeLimit::scaled ? scaled : 0,
+                              std::min(options.seconds, 2.0));
         // The first runs were short: they are compared with the clock again after each one.
         const auto rows = std::max<std::uint64_t>(options.batch_size,
                                                   static_cast<std::uint64_t>(rates[i] * options.seconds));

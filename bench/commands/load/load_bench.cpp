@@ -24,7 +24,11 @@ class Limits {
  public:
   Limits(const Dataset& dataset, std::span<const std::shared_ptr<Device>> devices,
          const LoaderOptions& options, TransportKind transport)
-      : dataset_(dataset), devices_(devices), options_(options) {
+      : dataset_(dataset),
+        devices_(devices),
+        options_(options),
+        sample_bytes_(mean_sample_bytes(dataset)),
+        frame_bytes_(mean_frame_bytes(dataset)) {
     if (transport == TransportKind::direct && !dataset.is_remote()) disk_.emplace(dataset, options);
   }
   void measure() {
@@ -41,6 +45,8 @@ class Limits {
   }
   void report(LoadResult& result) const {
     result.limit_bytes_per_second = median(limits_);
+    result.frame_bytes = frame_bytes_;
+    result.limit_frame_bytes_per_second = result.limit_bytes_per_second * frames_of_limit();
     result.random_bytes_per_second = median(random_);
     if (disk_) result.random_is = disk_->as_loader_is();
     result.limit_is = dataset_.is_remote() ? kNetworkIs
@@ -51,9 +57,19 @@ class Limits {
   }
 
  private:
+  // Bytes of frames for each byte of the limit.
+  double frames_of_limit() const {
+    if (frame_bytes_ == 0) return 0;
+    if (dataset_.is_remote() || disk_) return 1;
+    if (devices_[0]->info().kind == DeviceKind::host)  // it copies frames, and counts samples
+      return frame_bytes_ / static_cast<double>(sample_bytes_);
+    return decodes_frames(dataset_.info()) ? 1 : 0;
+  }
   const Dataset& dataset_;
   std::span<const std::shared_ptr<Device>> devices_;
   const LoaderOptions& options_;
+  std::uint64_t sample_bytes_;
+  double frame_bytes_;
   std::optional<DiskLimit> disk_;
   std::vector<double> limits_;
   std::vector<double> random_;

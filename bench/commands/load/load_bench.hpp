@@ -21,13 +21,17 @@ struct LoadCase {
 
 struct LoadSample {
   double samples_per_second = 0;
-  double bytes_per_second = 0;  // stored bytes
+  double bytes_per_second = 0;  // of samples without codec, whatever they take in the shards
   double cores = 0;             // CPU seconds of the process per second
 };
 
 struct LoadResult {
   double limit_bytes_per_second = 0;
   std::string limit_is;
+  // With a codec: bytes of a frame on average, and the limit in bytes of frames. The latter is 0 where frames
+  // are not what the limit carries: their samples are decoded before they go over the link.
+  double frame_bytes = 0;
+  double limit_frame_bytes_per_second = 0;
   double random_bytes_per_second = 0;  // transport direct: the disk's, read as the loader reads it
   std::string random_is;
   double first_batch_seconds = 0;    // from making the first loader to its first batch on the device

@@ -102,11 +102,14 @@ void add_json(Json& json, const LoadArguments& arguments, const LoadResult& resu
   json["device"] = device.info().name;
   json["devices"] = result.stats.size();
   json["sample_bytes"] = sample_bytes;
+  if (result.frame_bytes > 0) json["stored_sample_bytes"] = result.frame_bytes;
   json["batch_size"] = arguments.load.options.batch_size;
   json["transport"] = to_string(result.stats[0].transport);
   json["reason"] = result.stats[0].reason;
   json["limit_bytes_per_second"] = result.limit_bytes_per_second;
   json["limit_is"] = result.limit_is;
+  if (result.limit_frame_bytes_per_second > 0)
+    json["limit_stored_bytes_per_second"] = result.limit_frame_bytes_per_second;
   json["random_bytes_per_second"] = result.random_bytes_per_second;
   if (!result.random_is.empty()) json["random_is"] = result.random_is;
   if (!result.first_epochs.empty()) json["first_epochs_samples_per_second"] = result.first_epochs;
@@ -117,6 +120,12 @@ void add_json(Json& json, const LoadArguments& arguments, const LoadResult& resu
     json["samples_per_second"] = rate / static_cast<double>(sample_bytes);
     json["bytes_per_second"] = rate;
     json["share_of_limit"] = rate / result.limit_bytes_per_second;
+    if (result.frame_bytes > 0) {
+      const double frames = rate / static_cast<double>(sample_bytes) * result.frame_bytes;
+      json["stored_bytes_per_second"] = frames;
+      if (result.limit_frame_bytes_per_second > 0)
+        json["share_of_limit_by_stored_bytes"] = frames / result.limit_frame_bytes_per_second;
+    }
   }
   json["samples"] = Json::array();
   for (const LoadSample& sample : result.samples)

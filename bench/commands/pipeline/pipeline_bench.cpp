@@ -14,7 +14,8 @@ namespace {
 void check_first_batch(Feed& feed, const std::filesystem::path& dataset, Device& device) {
   SampleReference reference(dataset);
   feed.next();
-  reference.check_batch(*device.create_stream(), feed.images(), feed.samples());
+  reference.check_batch(*device.create_stream(), feed.images(), feed.samples(), SampleReference::kChecked,
+                        [&](std::size_t row) { return feed.image_of(row); });
   feed.release();
 }
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
@@ -33,6 +34,11 @@ class Feed {
   // The batch of the last next(): delivered samples of the data set, and their indices.
   virtual const std::byte* images() const = 0;
   virtual std::span<const std::uint64_t> samples() const = 0;
+  // The image from which row `row` of it was decoded. Empty: it is the stored sample.
+  virtual std::filesystem::path image_of(std::size_t row) const {
+    (void)row;
+    return {};
+  }
   virtual void release() = 0;  // the step is done with it
 };
 

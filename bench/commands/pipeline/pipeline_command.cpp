@@ -6,6 +6,7 @@
 #include "commands.hpp"
 #include "commands/pipeline/pipeline_bench.hpp"
 #include "feeds/loader_arguments.hpp"
+#include "feeds/sample_reference.hpp"
 #include "harness/interrupt.hpp"
 #include "harness/measure.hpp"
 #include "sections.hpp"
@@ -66,6 +67,7 @@ int run_pipeline(PipelineArguments& arguments, const std::string& command) {
   const std::shared_ptr<Device> device = devices_of(arguments.device, std::min(options.jobs(), 64U))[0];
   const std::filesystem::path folder = arguments.dataset;
   const Dataset dataset = Dataset::open(folder);
+  check_deliverable(dataset);
   std::vector<std::string> problems;
   TierImages images;
   attempt(images.problem, [&] { images = match_images(dataset, arguments.images, arguments.count); });

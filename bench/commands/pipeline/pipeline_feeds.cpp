@@ -24,14 +24,16 @@ namespace {
 class Decoders {
  public:
   Decoders(const TierImages& images, DatasetInfo info, unsigned threads)
-      : images_(images), info_(std::move(info)), pool_(threads) {
+      : images_(images),
+        info_(std::move(info)),
+        row_bytes_(made_preprocess(info_).sample_spec().size_bytes()),
+        pool_(threads) {
     for (unsigned i = 0; i < threads; ++i)
       free_.push_back(std::make_unique<ImageMaker>(images_, info_, nullptr));
   }
   // `filled` is done, or failed, when all rows are there.
   void submit(std::uint64_t first, std::uint64_t rows, std::byte* target, std::future<void>& filled) {
-    const std::uint64_t size = info_.spec.size_bytes();
-    submit_rows(pool_, rows, filled, [this, first, target, size](std::size_t row) {
+    submit_rows(pool_, rows, filled, [this, first, target, size = row_bytes_](std::size_t row) {
       if (interrupted()) throw Error(ErrorCode::cancelled, "stopped");
       auto maker = take();
       try {
@@ -59,6 +61,7 @@ class Decoders {
   }
   const TierImages& images_;
   DatasetInfo info_;
+  std::uint64_t row_bytes_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<ImageMaker>> free_;
   ThreadPool pool_;  // last: its threads end first
@@ -69,32 +72,33 @@ class BatchPlace {
  public:
   BatchPlace(Device& device, const DatasetInfo& info, std::uint64_t batch_size, bool pinned)
       : info_(info),
-        transform_(delivered_transform(info)),
+        made_(made_preprocess(info).sample_spec()),
+        transform_(made_transform(info)),
         batch_size_(batch_size),
-        computes_(!is_identity(info.spec, transform_)) {
-    const std::uint64_t bytes = batch_size * info.spec.size_bytes();
+        computes_(!is_identity(made_, transform_)) {
+    const std::uint64_t bytes = batch_size * made_.size_bytes();
     if (pinned) {
       pinned_ = device.allocate_pinned(bytes);
     } else {
       pageable_.resize(bytes);
     }
-    batch_ = device.allocate_device(batch_size * check_transform(info.spec, transform_).size_bytes());
+    batch_ = device.allocate_device(batch_size * check_transform(made_, transform_).size_bytes());
     if (computes_) raw_ = device.allocate_device(bytes);
   }
   std::byte* rows() noexcept { return pinned_ ? pinned_->data() : pageable_.data(); }
   const std::byte* images() const noexcept { return batch_->data(); }
   // Queues the copy and the transform.
   void upload(Stream& stream) {
-    const std::uint64_t size = info_.spec.size_bytes();
-    const CopyItem item{computes_ ? raw_->data() : batch_->data(), rows(), batch_size_ * size};
+    const CopyItem item{computes_ ? raw_->data() : batch_->data(), rows(), batch_size_ * made_.size_bytes()};
     stream.copy({&item, 1});
     if (computes_)
-      transform_rows(stream, info_.spec, transform_, info_.normalization, raw_->data(), 0, batch_size_,
+      transform_rows(stream, made_, transform_, info_.normalization, raw_->data(), 0, batch_size_,
                      batch_->data());
   }
 
  private:
   const DatasetInfo& info_;
+  SampleSpec made_;  // a row as it is decoded
   TransformOptions transform_;
   std::uint64_t batch_size_;
   bool computes_;
@@ -168,6 +172,10 @@ class DecodeFeed final : public Feed {
   }
   const std::byte* images() const override { return slots_[batch_ % slots_.size()]->place.images(); }
   std::span<const std::uint64_t> samples() const override { return samples_; }
+  std::filesystem::path image_of(std::size_t row) const override {
+    const TierImages& all = decoders_.images();
+    return all.root / all.paths[(batch_ * batch_size_ + row) % all.paths.size()];
+  }
   void release() override {
     {
       const std::scoped_lock lock(mutex_);

@@ -30,6 +30,14 @@ std::uint64_t samples_of(const std::string& dataset) {
   }
 }
 
+bool is_any_size(const std::string& dataset) {
+  try {
+    return Dataset::open(dataset).info().spec.is_free();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 void make_dataset(const std::string& images, const std::filesystem::path& out, const char* codec,
                   const std::atomic<bool>& cancel) {
   convert::Options options = preset_options("train");
@@ -110,6 +118,8 @@ std::vector<ReportJob> report_jobs(const ReportOptions& options, const ReportDat
       where(data.count() > most_images(quick), {"--count", std::to_string(most_images(quick))});
   // Batches of no more samples than there are.
   const Words batched = where(samples > 0 && samples < kBatch, {"--batch-size", std::to_string(samples)});
+  // Samples of any size become batches only by a crop or a resize.
+  const Words cropped = where(some_data && is_any_size(first), {"--crop", "random-resized:224"});
   Words places{options.folder.string()};
   places.insert(places.end(), options.datasets.begin(), options.datasets.end());
   for (const std::string& tier : options.tiers)
@@ -142,13 +152,13 @@ std::vector<ReportJob> report_jobs(const ReportOptions& options, const ReportDat
        counted,
        device});
   add("pipeline", 100, 10, neither, {{first, "--images", data.images()}, steps, counted, device});
-  add("load", 5, 2, no_data, {{first, "--seconds", seconds}, batched, repeat, device});
+  add("load", 5, 2, no_data, {{first, "--seconds", seconds}, cropped, batched, repeat, device});
   add("upload", 60, 5, "",
       {{"--seconds", few_seconds},
        repeat,
        where(quick, {"--memory", "32MiB", "--chunks", "64KiB,32MiB", "--batch-sizes", "1,32,128"}),
        device});
-  add("memory", 20, 5, no_data, {{first}, where(quick, {"--batch-sizes", "1,32"}), device});
+  add("memory", 20, 5, no_data, {{first}, cropped, where(quick, {"--batch-sizes", "1,32"}), device});
   add("write", 20, 3, "",
       {{options.folder.string(), "--size", quick ? "32MiB" : "512MiB", "--shard-size",
         quick ? "16MiB" : "128MiB"},

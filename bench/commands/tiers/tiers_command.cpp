@@ -11,6 +11,7 @@
 #include "commands.hpp"
 #include "commands/tiers/tiers_bench.hpp"
 #include "feeds/loader_arguments.hpp"
+#include "feeds/sample_reference.hpp"
 #include "harness/filesystem_facts.hpp"
 #include "harness/interrupt.hpp"
 #include "harness/measure.hpp"
@@ -40,10 +41,12 @@ std::vector<std::string> labels_of(const std::vector<fs::path>& folders) {
     const DatasetInfo& info = dataset.info();
     if (dataset.size() == 0)
       throw Error(ErrorCode::invalid_argument, fmt::format("{}: it has no samples", quoted(folder)));
-    if (info.spec.is_free())
+    check_deliverable(dataset);
+    if (info.spec.is_free() != Dataset::open(folders[0]).info().spec.is_free())
       throw Error(ErrorCode::unsupported,
-                  fmt::format("{}: its samples are of any size, and tiers compares batches of one size",
-                              quoted(folder)));
+                  fmt::format("{} and {}: one has samples of any size, the other one of one size, and they "
+                              "are delivered in different sizes: measure each by itself",
+                              quoted(folders[0]), quoted(folder)));
     labels.emplace_back(to_string(info.spec.dtype));
     if (info.codec.framed(info.spec)) labels.back() += " " + to_string(info.codec);
   }
@@ -140,6 +143,8 @@ class TiersRun {
     for (std::size_t i = 0; i < datasets_.size(); ++i)
       json["datasets"].push_back({{"folder", datasets_[i].string()}, {"name", labels_[i]}});
     json["images"] = images_.paths.size();
+    if (Dataset::open(datasets_[0]).info().spec.is_free())
+      json["delivered"] = fmt::format("short side to {0}, centre {1}x{1}", kDeliveredShort, kDeliveredSide);
     json["threads"] = arguments_.options.jobs();
     json["batch_size"] = arguments_.options.batch_size;
     json["order"] = arguments_.order;

@@ -57,6 +57,8 @@ class Filler {
     table_.caption = fmt::format("Into {}, {} images, {} threads decode, batches of {}, order {}",
                                  device_of(json), people(json, "images"), people(json, "threads"),
                                  people(json, "batch_size"), word(json, "order"));
+    const std::string delivered = word(json, "delivered");
+    if (!delivered.empty()) table_.caption += ", " + delivered;
   }
   void fill() {
     const ReportJson& rows = member(json_, "rows");

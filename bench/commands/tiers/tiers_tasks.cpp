@@ -12,6 +12,7 @@
 #include "feeds/batch_pipeline.hpp"
 #include "feeds/row_makers.hpp"
 #include "feeds/sample_reference.hpp"
+#include "limits/load_limits.hpp"
 #include "limits/page_cache.hpp"
 #include "limits/pure_decode.hpp"
 #include "limits/raw_disk.hpp"
@@ -79,30 +80,33 @@ double decoding_alone(const TierImages& images, const DatasetInfo& info, unsigne
 BatchPipelineOptions pipeline_options(const DatasetInfo& info, const TierOptions& options, unsigned threads,
                                       std::function<std::unique_ptr<RowMaker>()> maker) {
   BatchPipelineOptions pipeline;
-  pipeline.made = info.spec;
-  pipeline.transform = delivered_transform(info);
+  pipeline.made = made_preprocess(info).sample_spec();
+  pipeline.transform = made_transform(info);
   pipeline.batch_size = options.batch_size;
   pipeline.threads = threads;
   pipeline.maker = std::move(maker);
   return pipeline;
 }
 
-// Row i of the pipeline is sample sample_of(i).
-template <class SampleOf>
-void check_pipeline(const fs::path& folder, BatchPipeline& pipeline, std::uint64_t rows, SampleOf sample_of) {
+// check(reference, i, row) for the first `rows` rows that the pipeline makes.
+template <class Check>
+void check_pipeline(const fs::path& folder, BatchPipeline& pipeline, std::uint64_t rows, const Check& check) {
   SampleReference reference(folder);
   const std::uint64_t size = reference.delivered().size_bytes();
   std::vector<std::byte> out(rows * size);
   pipeline.run(rows, out);
-  for (std::uint64_t i = 0; i < rows; ++i)
-    reference.check(sample_of(i), std::span(out).subspan(i * size, size));
+  for (std::uint64_t i = 0; i < rows; ++i) check(reference, i, std::span(out).subspan(i * size, size));
 }
 
 void check_images(const TierData& data, BatchPipeline& pipeline) {
   const TierImages& images = data.images();
+  std::vector<std::byte> file;
   try {
     check_pipeline(data.datasets()[0], pipeline, std::min<std::uint64_t>(kChecked, images.paths.size()),
-                   [&](std::uint64_t row) { return images.samples[row]; });
+                   [&](SampleReference& reference, std::uint64_t i, std::span<const std::byte> row) {
+                     read_file_into(images.root / images.paths[i], kMaxImageBytes, file);
+                     reference.check_image(images.samples[i], file, row);
+                   });
   } catch (const Error& error) {
     if (error.code() != ErrorCode::corrupt) throw;
     throw Error(ErrorCode::corrupt, fmt::format("decoding does not give the samples of the data set: {}: are "
@@ -142,7 +146,7 @@ struct Maker {  // what the tasks of one tier share
             result.samples[0].samples_per_second,
             result.limit_bytes_per_second / (target->info().kind == DeviceKind::cuda
                                                  ? bytes
-                                                 : static_cast<double>(opened.info().spec.size_bytes())),
+                                                 : static_cast<double>(mean_sample_bytes(opened))),
             result.samples[0].cores};
       }
       limit_is = kRawIs;
@@ -244,8 +248,9 @@ std::vector<TierTask> emulated_tasks(const EmulatedTier& tier, const TierData& d
     else
       task.verify = [=] {
         Throttle throttle(fast);
-        check_pipeline(folder, *make(&throttle), std::min(kChecked, info.samples()),
-                       [](std::uint64_t i) { return i; });
+        check_pipeline(
+            folder, *make(&throttle), std::min(kChecked, info.samples()),
+            [](SampleReference& reference, std::uint64_t i, auto made) { reference.check(i, made); });
       };
     task.measure = [=, &cancel](std::string& limit_is) {
       stop_when(cancel);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -144,6 +145,18 @@ void check_codes(const Header& header) {
   }
 }
 
+// What check_codes() demands of a table, which lies at byte `at`.
+bool has_code(std::span<const std::byte> file, std::uint32_t at, bool is_dc) {
+  HuffmanTable table;
+  std::uint32_t count = 0;
+  for (std::uint32_t length = 1; length <= kLongestCode; ++length)
+    count += table.counts[length] = std::to_integer<std::uint8_t>(file[at + length - 1]);
+  if (!is_prefix_code(table)) return false;
+  const auto symbols = file.subspan(at + kLongestCode, is_dc ? count : 0);
+  return std::all_of(symbols.begin(), symbols.end(),
+                     [](std::byte symbol) { return std::to_integer<std::uint32_t>(symbol) <= kMostDcBits; });
+}
+
 }  // namespace
 
 void throw_header_fault(const HeaderScan& scan) {
@@ -170,6 +183,21 @@ Header parse_header(std::span<const std::byte> file) {
   }
   check_codes(header);
   return header;
+}
+
+std::optional<FrameFile> find_frame_file(std::span<const std::byte> file) noexcept {
+  if (file.size() > std::numeric_limits<std::uint32_t>::max()) return std::nullopt;
+  const FileBytes bytes(file);
+  const HeaderScan scan = HeaderScanner(bytes, static_cast<std::uint32_t>(file.size())).read();
+  if (scan.fault != HeaderFault::none) return std::nullopt;
+  for (std::uint32_t c = 0; c < scan.file.components(); ++c) {
+    // Most components share their tables with the one before.
+    const bool same = c > 0 && scan.dc[c] == scan.dc[c - 1] && scan.ac[c] == scan.ac[c - 1];
+    if (!same &&
+        !(has_code(file, scan.dc_at[scan.dc[c]], true) && has_code(file, scan.ac_at[scan.ac[c]], false)))
+      return std::nullopt;
+  }
+  return scan.file;
 }
 
 }  // namespace shard::jpeg

@@ -13,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "jpeg/header_scan.hpp"
@@ -35,5 +36,9 @@ struct Header {
 
 // At most 2^32 - 1 bytes. The tables that the scan uses are there, and make prefix codes.
 Header parse_header(std::span<const std::byte> file);
+
+// The same without tables, for who needs the geometry alone: it takes a fifth of the time. The orientation is
+// 1. None where parse_header() throws.
+std::optional<FrameFile> find_frame_file(std::span<const std::byte> file) noexcept;
 
 }  // namespace shard::jpeg

@@ -69,6 +69,7 @@ class PyJpegDecoder {
     std::vector<BufferView> views;
     std::vector<JpegInput> inputs;
     views.reserve(files.size());
+    inputs.reserve(files.size());
     for (nb::handle file : files) {
       JpegInput& input = inputs.emplace_back();
       input.file = views.emplace_back(file).bytes();

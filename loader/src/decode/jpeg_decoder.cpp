@@ -18,6 +18,8 @@ constexpr std::size_t kSlots = 6;  // groups in flight
 constexpr std::size_t kMostImages = 256;
 constexpr std::uint64_t kMostBytes = std::uint64_t{384} << 20U;  // of a group, or one image
 constexpr std::uint64_t kImageAlignment = 16;
+// Headers that a thread reads at once: they take less time than to wake another thread.
+constexpr std::size_t kHeadersAtOnce = 64;
 
 }  // namespace
 
@@ -28,7 +30,9 @@ struct JpegDecoder::Impl {
   void read(std::span<const JpegInput> given, const JpegDecodeOptions& options);
   void fetch(std::span<const JpegInput> given);
   void place(jpeg::Call& call, JpegBatch& batch);
-  void run_threads(std::size_t count, const std::function<void(std::size_t, jpeg::HostJpeg&)>& body);
+  std::unique_ptr<jpeg::HostJpeg> take_host();
+  void give_back(std::unique_ptr<jpeg::HostJpeg> host);
+  void run_threads(std::size_t count, std::size_t at_once, const jpeg::RunRow& row);
   template <class Bytes, class Start>
   void run_groups(std::span<const std::size_t> inputs, const Bytes& bytes_of, const Start& start);
   void finish(jpeg::Slot& slot);
@@ -39,7 +43,10 @@ struct JpegDecoder::Impl {
   ThreadPool pool;
   std::vector<jpeg::Input> inputs;
   std::vector<std::vector<std::byte>> fetched;  // files that were on the device
-  std::vector<std::size_t> refused;             // by kernels
+  std::vector<std::size_t> others;              // not for kernels
+  std::vector<std::size_t> for_kernels;         // numbers of inputs by the way they take
+  std::vector<std::size_t> for_host;
+  std::vector<std::size_t> refused;  // by kernels
   std::mutex hosts_mutex;
   std::vector<std::unique_ptr<jpeg::HostJpeg>> hosts;  // idle ones
   std::array<std::unique_ptr<jpeg::Slot>, kSlots> slots;
@@ -51,21 +58,38 @@ JpegDecoder::Impl::Impl(std::shared_ptr<Device> on, unsigned threads, LastStream
       blocks(std::make_shared<BlockPool>(device, std::move(last_stream))),
       pool(threads != 0 ? threads : std::min(cpu_count(), 8U), "shard-jpeg") {}
 
-void JpegDecoder::Impl::run_threads(std::size_t count,
-                                    const std::function<void(std::size_t, jpeg::HostJpeg&)>& body) {
-  run_rows(pool, count, [&](std::size_t i) {
-    std::unique_ptr<jpeg::HostJpeg> host;
-    {
-      const std::lock_guard lock(hosts_mutex);
-      if (!hosts.empty()) {
-        host = std::move(hosts.back());
-        hosts.pop_back();
-      }
-    }
-    if (!host) host = std::make_unique<jpeg::HostJpeg>();
-    body(i, *host);
+std::unique_ptr<jpeg::HostJpeg> JpegDecoder::Impl::take_host() {
+  {
     const std::lock_guard lock(hosts_mutex);
-    hosts.push_back(std::move(host));
+    if (!hosts.empty()) {
+      std::unique_ptr<jpeg::HostJpeg> host = std::move(hosts.back());
+      hosts.pop_back();
+      return host;
+    }
+  }
+  return std::make_unique<jpeg::HostJpeg>();
+}
+
+void JpegDecoder::Impl::give_back(std::unique_ptr<jpeg::HostJpeg> host) {
+  const std::lock_guard lock(hosts_mutex);
+  hosts.push_back(std::move(host));
+}
+
+// What one thread takes at once runs on the calling one: no other has to be woken.
+void JpegDecoder::Impl::run_threads(std::size_t count, std::size_t at_once, const jpeg::RunRow& row) {
+  const auto rows = [&](std::size_t first, std::size_t last) {
+    std::unique_ptr<jpeg::HostJpeg> host = take_host();
+    for (std::size_t i = first; i < last; ++i) row(i, *host);
+    give_back(std::move(host));
+  };
+  if (count <= at_once) {
+    if (count > 0) rows(0, count);
+    return;
+  }
+  run_parts(pool, count, at_once, [&](std::size_t first, std::size_t last) {
+    thread_local bool entered = false;  // the pool's threads have one device
+    if (!std::exchange(entered, true)) device->enter_thread();
+    rows(first, last);
   });
 }
 
@@ -76,13 +100,11 @@ jpeg::Slot& JpegDecoder::Impl::next_slot() {
   return *slot;
 }
 
-void JpegDecoder::Impl::finish(jpeg::Slot& slot) {
-  const std::vector<std::size_t> of_slot = slot.finish();
-  refused.insert(refused.end(), of_slot.begin(), of_slot.end());
-}
+void JpegDecoder::Impl::finish(jpeg::Slot& slot) { slot.finish(refused); }
 
 // Files in device memory to the host, which reads their headers.
 void JpegDecoder::Impl::fetch(std::span<const JpegInput> given) {
+  if (std::none_of(given.begin(), given.end(), [](const JpegInput& one) { return one.on_device; })) return;
   fetched.assign(given.size(), {});
   std::vector<CopyItem> items;
   for (std::size_t i = 0; i < given.size(); ++i) {
@@ -90,7 +112,6 @@ void JpegDecoder::Impl::fetch(std::span<const JpegInput> given) {
     fetched[i].resize(given[i].file.size());
     items.push_back({fetched[i].data(), given[i].file.data(), given[i].file.size()});
   }
-  if (items.empty()) return;
   const std::unique_ptr<Stream> stream = device->create_stream();
   stream->copy_to_host(items);
   stream->synchronize();
@@ -99,16 +120,26 @@ void JpegDecoder::Impl::fetch(std::span<const JpegInput> given) {
 void JpegDecoder::Impl::read(std::span<const JpegInput> given, const JpegDecodeOptions& options) {
   fetch(given);
   inputs.assign(given.size(), {});
-  run_threads(given.size(), [&](std::size_t i, jpeg::HostJpeg& host) {
-    const std::span<const std::byte> file = given[i].on_device ? fetched[i] : given[i].file;
-    inputs[i] = jpeg::read_input(i, file, given[i].box, options.upright, device->info().decodes_jpeg, host);
-    inputs[i].pinned = inputs[i].by_kernels && device->is_pinned(file);
+  for (std::size_t i = 0; i < given.size(); ++i)
+    inputs[i].file = given[i].on_device ? fetched[i] : given[i].file;
+  if (device->info().decodes_jpeg)
+    run_threads(given.size(), kHeadersAtOnce, [&](std::size_t i, jpeg::HostJpeg&) {
+      jpeg::Input& input = inputs[i];
+      if (jpeg::read_for_kernels(i, given[i], options.upright, input))
+        input.pinned = device->is_pinned(input.file);
+    });
+  others.clear();
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (!inputs[i].by_kernels) others.push_back(i);
+  run_threads(others.size(), 1, [&](std::size_t k, jpeg::HostJpeg& host) {
+    jpeg::read_for_host(others[k], given[others[k]], options.upright, host, inputs[others[k]]);
   });
 }
 
 // Where each image goes.
 void JpegDecoder::Impl::place(jpeg::Call& call, JpegBatch& batch) {
   std::uint64_t size = 0;
+  batch.images.reserve(inputs.size());
   for (jpeg::Input& input : inputs) {
     JpegBatch::Image& image = batch.images.emplace_back();
     image.offset = size;
@@ -168,24 +199,26 @@ JpegBatch JpegDecoder::Impl::decode(std::span<const JpegInput> given, const Jpeg
   call.inputs = inputs;
   call.images = batch.images;
   call.target = batch.memory->data();
-  const auto run = [this](std::size_t count, const auto& body) { run_threads(count, body); };
+  const jpeg::RunOnThreads run = [this](std::size_t count, const jpeg::RunRow& row) {
+    run_threads(count, 1, row);
+  };
 
   refused.clear();
-  std::vector<std::size_t> kernels;
-  std::vector<std::size_t> host;
+  for_kernels.clear();
+  for_host.clear();
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].by_kernels)
-      kernels.push_back(i);
+      for_kernels.push_back(i);
     else if (!inputs[i].failure || !call.spec.is_free())
-      host.push_back(i);
+      for_host.push_back(i);
   try {
     run_groups(
-        kernels, [&](const jpeg::Slot& slot, std::size_t i) { return slot.bytes_by_kernels(call, i); },
+        for_kernels, [&](jpeg::Slot& slot, std::size_t i) { return slot.bytes_by_kernels(call, i); },
         [&](jpeg::Slot& slot, std::span<const std::size_t> group) { slot.by_kernels(call, group, run); });
-    host.insert(host.end(), refused.begin(), refused.end());
-    std::sort(host.begin(), host.end());
+    for_host.insert(for_host.end(), refused.begin(), refused.end());
+    std::sort(for_host.begin(), for_host.end());
     run_groups(
-        host, [&](const jpeg::Slot&, std::size_t i) { return jpeg::Slot::bytes_by_host(inputs[i]); },
+        for_host, [&](const jpeg::Slot&, std::size_t i) { return jpeg::Slot::bytes_by_host(inputs[i]); },
         [&](jpeg::Slot& slot, std::span<const std::size_t> group) { slot.by_host(call, group, run); });
   } catch (...) {
     for (std::unique_ptr<jpeg::Slot>& slot : slots) slot.reset();  // waits for what uses the batch
@@ -197,7 +230,7 @@ JpegBatch JpegDecoder::Impl::decode(std::span<const JpegInput> given, const Jpeg
     batch.failures.push_back(std::move(*inputs[i].failure));
     if (call.spec.is_free()) batch.images[i].height = batch.images[i].width = 0;
   }
-  for (const std::size_t i : host) batch.on_host += inputs[i].failure ? 0 : 1;
+  for (const std::size_t i : for_host) batch.on_host += inputs[i].failure ? 0 : 1;
   fetched.clear();
   inputs.clear();
   return batch;

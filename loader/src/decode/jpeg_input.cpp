@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "jpeg/frame.hpp"
 #include "jpeg/header.hpp"
 #include "jpeg/lanes/lane_plan.hpp"
 #include "shard/error.hpp"
@@ -16,13 +15,12 @@ namespace {
 constexpr std::uint64_t kMostPixels = image::DecodeOptions{}.max_pixels;
 constexpr std::uint32_t kLargestSide = 65535;
 
-bool fits_kernels(std::span<const std::byte> file, std::uint32_t orientation, FrameFile& frame) {
+bool fits_kernels(std::span<const std::byte> file, bool upright, FrameFile& frame) {
   if (file.size() >= kMostIndexedBytes) return false;
-  try {
-    frame = frame_file_of(parse_header(file), file.size(), orientation);
-  } catch (const Error&) {
-    return false;  // another kind, or damaged: libjpeg-turbo says what it is
-  }
+  const std::optional<FrameFile> found = find_frame_file(file);
+  if (!found) return false;  // another kind, or damaged: libjpeg-turbo says what it is
+  frame = *found;
+  if (upright) frame.orientation = orientation_of_file(file);
   // Each block has two codes at least, so no memory is taken for pixels that cannot be there.
   const Layout layout = geometry_of(frame);
   const std::uint64_t least_bits = std::uint64_t{layout.mcus()} * layout.blocks_of_mcu * 2;
@@ -41,31 +39,39 @@ PixelBox box_of(const Input& input, const std::optional<JpegBox>& box) {
   return {box->left, box->top, box->width, box->height};
 }
 
+void set_box(std::size_t number, const JpegInput& given, Input& input) {
+  try {
+    input.box = box_of(input, given.box);
+  } catch (const Error& error) {
+    input.failure = failure_of(number, error);
+  }
+}
+
 }  // namespace
 
 JpegBatch::Failure failure_of(std::size_t number, const Error& error) {
   return {number, error.code(), fmt::format("input {}: {}", number, error.what())};
 }
 
-Input read_input(std::size_t number, std::span<const std::byte> file, const std::optional<JpegBox>& box,
-                 bool upright, bool kernels, HostJpeg& host) {
-  Input input;
-  input.file = file;
+bool read_for_kernels(std::size_t number, const JpegInput& given, bool upright, Input& input) {
+  if (!fits_kernels(input.file, upright, input.frame)) return false;
+  input.by_kernels = true;
+  input.width = input.frame.upright_width();
+  input.height = input.frame.upright_height();
+  set_box(number, given, input);
+  return true;
+}
+
+void read_for_host(std::size_t number, const JpegInput& given, bool upright, HostJpeg& host, Input& input) {
   try {
-    if (kernels && fits_kernels(file, upright ? orientation_of_file(file) : 1, input.frame)) {
-      input.by_kernels = true;
-      input.width = input.frame.upright_width();
-      input.height = input.frame.upright_height();
-    } else {
-      const image::ImageInfo info = host.read_info(file);
-      input.width = upright ? info.upright_width() : info.width;
-      input.height = upright ? info.upright_height() : info.height;
-    }
-    input.box = box_of(input, box);
+    const image::ImageInfo info = host.read_info(input.file);
+    input.width = upright ? info.upright_width() : info.width;
+    input.height = upright ? info.upright_height() : info.height;
   } catch (const Error& error) {
     input.failure = failure_of(number, error);
+    return;
   }
-  return input;
+  set_box(number, given, input);
 }
 
 SampleSpec check_options(const JpegDecodeOptions& options) {

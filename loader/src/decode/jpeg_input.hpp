@@ -19,8 +19,9 @@ struct Input {
   std::span<const std::byte> file;  // host memory
   FrameFile frame;                  // if by_kernels
   bool by_kernels = false;
-  bool pinned = false;      // the file can be copied to the device from where it is
-  std::uint32_t width = 0;  // of the image that is delivered
+  std::uint64_t workspace_bytes = 0;  // of the kernels; 0: not known yet
+  bool pinned = false;                // the file can be copied to the device from where it is
+  std::uint32_t width = 0;            // of the image that is delivered
   std::uint32_t height = 0;
   PixelBox box;
   std::optional<JpegBatch::Failure> failure;
@@ -29,9 +30,10 @@ struct Input {
 // "input 3: ..."
 JpegBatch::Failure failure_of(std::size_t number, const Error& error);
 
-// `kernels`: the device has some. Never throws for what the file is: that is its failure.
-Input read_input(std::size_t number, std::span<const std::byte> file, const std::optional<JpegBox>& box,
-                 bool upright, bool kernels, HostJpeg& host);
+// Fill in what `input` is, which has its file. Never throw for what the file is: that is its failure. The
+// first one takes less than half a microsecond, and returns false if the file is not for kernels.
+bool read_for_kernels(std::size_t number, const JpegInput& given, bool upright, Input& input);
+void read_for_host(std::size_t number, const JpegInput& given, bool upright, HostJpeg& host, Input& input);
 
 // Throws invalid_argument. The spec of one image that is delivered, with the options' size, or free.
 SampleSpec check_options(const JpegDecodeOptions& options);

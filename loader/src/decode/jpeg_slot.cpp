@@ -7,7 +7,6 @@
 
 #include "base/bytes.hpp"
 #include "shard/error.hpp"
-#include "transform/jpeg_work.hpp"
 
 namespace shard::jpeg {
 namespace {
@@ -56,9 +55,9 @@ std::byte* Slot::pinned_room(std::unique_ptr<Block>& block, std::uint64_t size) 
 }
 
 std::uint64_t Slot::bytes_by_kernels(const Call& call, std::size_t input) const {
-  const Input& one = call.inputs[input];
-  return stream_->jpeg_workspace_bytes(one.frame) + 2 * one.file.size() +
-         (call.is_plain(input) ? 0 : pixel_room(one));
+  Input& one = call.inputs[input];
+  one.workspace_bytes = stream_->jpeg_workspace_bytes(one.frame);
+  return one.workspace_bytes + 2 * one.file.size() + (call.is_plain(input) ? 0 : pixel_room(one));
 }
 
 std::uint64_t Slot::bytes_by_host(const Input& input) { return 2 * pixel_room(input); }
@@ -76,38 +75,40 @@ void Slot::place_pixels(const Call& call, std::span<const std::size_t> group) {
 }
 
 void Slot::by_kernels(const Call& call, std::span<const std::size_t> group, const RunOnThreads& run) {
-  std::vector<std::uint64_t> offsets;
+  offsets_.clear();
+  unpinned_.clear();
   std::uint64_t file_bytes = 0;
   std::uint64_t workspace_bytes = 0;
-  for (const std::size_t i : group) {
-    offsets.push_back(file_bytes);
-    file_bytes += round_up(call.inputs[i].file.size(), kAlignment);
-    workspace_bytes += stream_->jpeg_workspace_bytes(call.inputs[i].frame);
+  for (std::size_t k = 0; k < group.size(); ++k) {
+    const Input& input = call.inputs[group[k]];
+    offsets_.push_back(file_bytes);
+    if (!input.pinned) unpinned_.push_back(k);
+    file_bytes += round_up(input.file.size(), kAlignment);
+    workspace_bytes += input.workspace_bytes;
   }
-  std::byte* const staging = pinned_room(staging_, file_bytes);
+  std::byte* const staging = unpinned_.empty() ? nullptr : pinned_room(staging_, file_bytes);
   std::byte* const files = device_room(files_, file_bytes);
   JpegWork work;
   work.workspace = device_room(workspace_, workspace_bytes);
   work.workspace_bytes = workspace_bytes;
   work.faults = reinterpret_cast<std::uint32_t*>(pinned_room(faults_, group.size() * sizeof(std::uint32_t)));
   place_pixels(call, group);
-  std::vector<CopyItem> items;
+  run(unpinned_.size(), [&](std::size_t i, HostJpeg&) {
+    const std::size_t k = unpinned_[i];
+    const Input& input = call.inputs[group[k]];
+    std::memcpy(staging + offsets_[k], input.file.data(), input.file.size());
+  });
+  items_.clear();
+  images_.clear();
   for (std::size_t k = 0; k < group.size(); ++k) {
     const Input& input = call.inputs[group[k]];
-    items.push_back(
-        {files + offsets[k], input.pinned ? input.file.data() : staging + offsets[k], input.file.size()});
+    std::byte* const file = files + offsets_[k];
+    items_.push_back({file, input.pinned ? input.file.data() : staging + offsets_[k], input.file.size()});
+    images_.push_back({input.frame, input.box, file, places_[k]});
   }
-  run(group.size(), [&](std::size_t k, HostJpeg&) {
-    const Input& input = call.inputs[group[k]];
-    if (!input.pinned) std::memcpy(staging + offsets[k], input.file.data(), input.file.size());
-  });
   stream_->wait(call.ready);
-  stream_->copy(items);
-  std::vector<JpegWork::Image> images;
-  for (std::size_t k = 0; k < group.size(); ++k)
-    images.push_back(
-        {call.inputs[group[k]].frame, call.inputs[group[k]].box, files + offsets[k], places_[k]});
-  work.images = images;
+  stream_->copy(items_);
+  work.images = images_;
   stream_->decode_jpeg(work);
   transform(call, group);
   group_.assign(group.begin(), group.end());
@@ -115,17 +116,17 @@ void Slot::by_kernels(const Call& call, std::span<const std::size_t> group, cons
 }
 
 void Slot::by_host(const Call& call, std::span<const std::size_t> group, const RunOnThreads& run) {
-  std::vector<std::uint64_t> offsets;
+  offsets_.clear();
   std::uint64_t size = 0;
   for (const std::size_t i : group) {
-    offsets.push_back(size);
+    offsets_.push_back(size);
     size += pixel_room(call.inputs[i]);
   }
   std::byte* const staging = pinned_room(staging_, size);
   place_pixels(call, group);
   run(group.size(), [&](std::size_t k, HostJpeg& host) {
     Input& input = call.inputs[group[k]];
-    std::byte* out = staging + offsets[k];
+    std::byte* out = staging + offsets_[k];
     try {
       if (!input.failure) {
         const image::RgbView view = host.decode(input.file, call.options->upright);
@@ -139,16 +140,16 @@ void Slot::by_host(const Call& call, std::span<const std::size_t> group, const R
     } catch (const Error& error) {
       input.failure = failure_of(group[k], error);
     }
-    std::memset(staging + offsets[k], 0, pixel_room(input));
+    std::memset(staging + offsets_[k], 0, pixel_room(input));
   });
-  std::vector<CopyItem> items;
+  items_.clear();
   for (std::size_t k = 0; k < group.size(); ++k) {
     const Input& input = call.inputs[group[k]];
-    items.push_back(
-        {places_[k], staging + offsets[k], std::uint64_t{input.width} * input.height * kChannels});
+    items_.push_back(
+        {places_[k], staging + offsets_[k], std::uint64_t{input.width} * input.height * kChannels});
   }
   stream_->wait(call.ready);
-  stream_->copy_pinned(items);
+  stream_->copy_pinned(items_);
   transform(call, group);
   group_.clear();
   done_ = stream_->record();
@@ -172,16 +173,16 @@ void Slot::transform(const Call& call, std::span<const std::size_t> group) {
 
 void Slot::transform_run(const Call& call, std::span<const std::size_t> run,
                          const std::byte* const* sources) {
-  std::vector<SampleCrop> crops;
-  std::vector<SampleSize> sizes;
+  crops_.clear();
+  sizes_.clear();
   for (const std::size_t i : run) {
     const Input& input = call.inputs[i];
-    SampleCrop& crop = crops.emplace_back();
+    SampleCrop& crop = crops_.emplace_back();
     crop.left = input.box.left;
     crop.top = input.box.top;
     crop.width = input.box.width;
     crop.height = input.box.height;
-    sizes.push_back({input.height, input.width});
+    sizes_.push_back({input.height, input.width});
   }
   TransformWork work;
   work.stored.dtype = DType::u8;
@@ -194,8 +195,8 @@ void Slot::transform_run(const Call& call, std::span<const std::size_t> run,
     work.normalize = true;
   }
   work.sources = {sources, run.size()};
-  work.crops = crops;
-  work.sizes = sizes;
+  work.crops = crops_;
+  work.sizes = sizes_;
   work.exact = true;
   work.filter = call.options->filter;
   work.target = call.target + call.images[run.front()].offset;
@@ -203,15 +204,13 @@ void Slot::transform_run(const Call& call, std::span<const std::size_t> run,
   stream_->transform(work);
 }
 
-std::vector<std::size_t> Slot::finish() {
+void Slot::finish(std::vector<std::size_t>& refused) {
   std::exchange(done_, Event()).wait();
-  std::vector<std::size_t> refused;
-  if (group_.empty()) return refused;
+  if (group_.empty()) return;
   const auto* faults = reinterpret_cast<const std::uint32_t*>(faults_->data());
   for (std::size_t k = 0; k < group_.size(); ++k)
     if (faults[k] != 0) refused.push_back(group_[k]);
   group_.clear();
-  return refused;
 }
 
 }  // namespace shard::jpeg

@@ -14,6 +14,7 @@
 #include "base/system/thread_pool.hpp"
 #include "decode/jpeg_input.hpp"
 #include "shard/loader/device.hpp"
+#include "transform/jpeg_work.hpp"
 
 namespace shard::jpeg {
 
@@ -32,24 +33,24 @@ struct Call {
   bool is_plain(std::size_t input) const;
 };
 
-// Runs body(i, decoder) for each i below `count` on threads.
-using RunOnThreads =
-    std::function<void(std::size_t count, const std::function<void(std::size_t, HostJpeg&)>& body)>;
+// Runs row(i, decoder) for each i below `count` on threads; a single one on the calling thread.
+using RunRow = std::function<void(std::size_t, HostJpeg&)>;
+using RunOnThreads = std::function<void(std::size_t count, const RunRow& row)>;
 
 class Slot {
  public:
   explicit Slot(Device& device) : device_(device), stream_(device.create_stream()) {}
 
   // What an image takes of the memory in flight.
-  std::uint64_t bytes_by_kernels(const Call& call, std::size_t input) const;
+  std::uint64_t bytes_by_kernels(const Call& call, std::size_t input) const;  // sets Input::workspace_bytes
   static std::uint64_t bytes_by_host(const Input& input);
 
   // `group`: numbers of inputs, growing. Queues; the slot must be finished first.
   void by_kernels(const Call& call, std::span<const std::size_t> group, const RunOnThreads& run);
   // Decodes, and queues the rest. A file that cannot be decoded gets its failure; its image becomes zeros.
   void by_host(const Call& call, std::span<const std::size_t> group, const RunOnThreads& run);
-  // Waits. Those of by_kernels() that the kernels have refused.
-  std::vector<std::size_t> finish();
+  // Waits. Adds the inputs of by_kernels() that the kernels have refused to `refused`.
+  void finish(std::vector<std::size_t>& refused);
 
  private:
   std::byte* device_room(std::unique_ptr<Block>& block, std::uint64_t size);
@@ -66,9 +67,16 @@ class Slot {
   std::unique_ptr<Block> faults_;     // pinned
   std::unique_ptr<Stream> stream_;    // ends before what it uses
   Event done_;
-  std::vector<std::size_t> group_;         // in flight by kernels
-  std::vector<std::byte*> places_;         // of the group's whole images
-  std::vector<const std::byte*> sources_;  // scratch
+  std::vector<std::size_t> group_;  // in flight by kernels
+  std::vector<std::byte*> places_;  // of the group's whole images
+  // Scratch.
+  std::vector<const std::byte*> sources_;
+  std::vector<std::uint64_t> offsets_;
+  std::vector<std::size_t> unpinned_;
+  std::vector<CopyItem> items_;
+  std::vector<JpegWork::Image> images_;
+  std::vector<SampleCrop> crops_;
+  std::vector<SampleSize> sizes_;
 };
 
 }  // namespace shard::jpeg

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <random>
+
 #include "expect_error.hpp"
+#include "jpeg/frame.hpp"
 #include "jpeg_decoding.hpp"
 
 namespace shard::testing {
@@ -90,6 +94,7 @@ TEST(JpegHeader, NamesWhatIsWrong) {
     Bytes file = good;
     file[at] = static_cast<std::byte>(value);
     EXPECT_SHARD_ERROR(jpeg::parse_header(file), code, piece);
+    EXPECT_FALSE(jpeg::find_frame_file(file)) << piece;
   };
   expect(ErrorCode::corrupt, "does not begin with the bytes FF D8", 0, 0);
   expect(ErrorCode::corrupt, "instead of a marker", 2, 0x12);
@@ -128,6 +133,7 @@ TEST(JpegHeader, NamesWhatIsWrong) {
   codes[dht + 1] = std::byte{3};
   codes[dht + 3] = std::byte{2};
   EXPECT_SHARD_ERROR(jpeg::parse_header(codes), ErrorCode::corrupt, "make no code");
+  EXPECT_FALSE(jpeg::find_frame_file(codes));
   Bytes large = good;
   large[sof + 1] = large[sof + 2] = std::byte{0xFF};
   EXPECT_SHARD_ERROR(jpeg::parse_header(large), ErrorCode::unsupported, "16 x 65535 pixels");
@@ -139,6 +145,34 @@ TEST(JpegHeader, EveryCutIsAnError) {
   for (std::size_t size = 0; size < header.data_offset; ++size)
     EXPECT_SHARD_ERROR(jpeg::parse_header(std::span(good).first(size)), ErrorCode::corrupt, "JPEG: ");
   EXPECT_EQ(jpeg::parse_header(std::span(good).first(header.data_offset)).data_offset, header.data_offset);
+}
+
+// find_frame_file() takes what parse_header() takes, whatever was done to the bytes.
+TEST(JpegHeader, FindsTheFrameOfTheSameFiles) {
+  std::mt19937_64 random(1);
+  std::size_t found = 0;
+  std::size_t refused = 0;
+  for (std::size_t round = 0; round < 4000; ++round) {
+    JpegOptions options;
+    options.components = round % 4 == 0 ? 1 : 3;
+    options.width = 1 + static_cast<std::uint32_t>(random() % 60);
+    options.progressive = round % 16 == 5;
+    if (options.components == 3) options.factors = {{2, 1 + static_cast<int>(round % 2)}, {1, 1}, {1, 1}};
+    Bytes file = round % 8 == 0 || round < 8 ? random_file(random, options) : encoded(options);
+    const std::size_t header = data_of(file, 0xDA) + 10;
+    for (std::size_t k = 0; k < round % 3; ++k)
+      file[random() % header] = static_cast<std::byte>(random() % 256);
+    if (round % 7 == 0) file.resize(random() % file.size());
+    std::optional<jpeg::FrameFile> expected;
+    try {
+      expected = jpeg::frame_file_of(jpeg::parse_header(file), file.size(), 1);
+    } catch (const Error&) {
+    }
+    EXPECT_EQ(jpeg::find_frame_file(file), expected) << round;
+    (expected ? found : refused) += 1;
+  }
+  EXPECT_GT(found, 500U);
+  EXPECT_GT(refused, 500U);
 }
 
 }  // namespace

@@ -137,11 +137,13 @@ void submit_rows(ThreadPool& pool, std::size_t rows, std::future<void>& filled,
 }
 
 void run_rows(ThreadPool& pool, std::size_t rows, const std::function<void(std::size_t)>& body) {
+  run_parts(pool, rows, 1, [&](std::size_t first, std::size_t) { body(first); });
+}
+
+void run_parts(ThreadPool& pool, std::size_t rows, std::size_t grain,
+               const std::function<void(std::size_t, std::size_t)>& body) {
   std::promise<void> done;
-  pool.submit({rows, 1,
-               [&body](std::size_t first, std::size_t last) {
-                 for (std::size_t row = first; row < last; ++row) body(row);
-               },
+  pool.submit({rows, grain, [&body](std::size_t first, std::size_t last) { body(first, last); },
                [&done](std::exception_ptr error) { error ? done.set_exception(error) : done.set_value(); }});
   done.get_future().get();
 }

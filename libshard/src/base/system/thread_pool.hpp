@@ -69,5 +69,8 @@ void submit_rows(ThreadPool& pool, std::size_t rows, std::future<void>& filled,
                  std::function<void(std::size_t)> body);
 // Calls body(row) for each row on the pool's threads and waits; rethrows the first error.
 void run_rows(ThreadPool& pool, std::size_t rows, const std::function<void(std::size_t)>& body);
+// The same with `grain` rows at once: body(first, last).
+void run_parts(ThreadPool& pool, std::size_t rows, std::size_t grain,
+               const std::function<void(std::size_t, std::size_t)>& body);
 
 }  // namespace shard

@@ -45,6 +45,11 @@ class DecodedImages(Sequence[Any]):
 def _box(box: Any) -> tuple[int, int, int, int] | None:
     if box is None:
         return None
+    if type(box) is tuple and len(box) == 4:  # the quick way of nearly all
+        left, top, right, bottom = box
+        whole = type(left) is type(top) is type(right) is type(bottom) is int
+        if whole and 0 <= left < right < 2**32 and 0 <= top < bottom < 2**32:
+            return box
     expected = "None or (left, top, right, bottom) for each file"
     try:
         left, top, right, bottom = (_check.whole("crop", side, 0, 2**32 - 1) for side in box)

@@ -1,13 +1,18 @@
 // ThreadPool: the threads that share the rows of an operation.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <future>
 #include <mutex>
 #include <set>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 #include "base/system/thread_pool.hpp"
+#include "expect_error.hpp"
+#include "shard/error.hpp"
 
 namespace shard {
 namespace {
@@ -73,6 +78,25 @@ TEST(ThreadPool, HandsTheFirstErrorToWhoeverSubmitted) {
                },
                [&](std::exception_ptr error) { done.set_value(std::move(error)); }});
   EXPECT_THROW(std::rethrow_exception(done.get_future().get()), std::runtime_error);
+}
+
+TEST(ThreadPool, RunsEachRowOnceInParts) {
+  ThreadPool pool(3);
+  std::vector<std::atomic<int>> seen(100);
+  std::atomic<std::size_t> parts{0};
+  run_parts(pool, seen.size(), 7, [&](std::size_t first, std::size_t last) {
+    EXPECT_EQ(first % 7, 0U);
+    EXPECT_EQ(last, std::min<std::size_t>(first + 7, 100));
+    ++parts;
+    for (std::size_t row = first; row < last; ++row) ++seen[row];
+  });
+  EXPECT_EQ(parts, 15U);
+  for (const auto& times : seen) EXPECT_EQ(times, 1);
+  EXPECT_SHARD_ERROR(run_parts(pool, 20, 7,
+                               [](std::size_t first, std::size_t) {
+                                 if (first == 14) throw Error(ErrorCode::io, "in the last part");
+                               }),
+                     ErrorCode::io, "in the last part");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "commands/decode/decode_bench.hpp"
+#include "commands/decode/jpeg_files.hpp"
 #include "data/synth.hpp"
 #include "feeds/batch_pipeline.hpp"
 #include "shard/dtype.hpp"
@@ -107,6 +108,85 @@ TEST_F(DecodeBench, DoesNotTimeAWrongCandidate) {
   EXPECT_GT(cases[1].difference.most, 0);
   EXPECT_EQ(cases[1].samples.size(), 2U);
   EXPECT_EQ(cases[2].samples.size(), 2U);
+}
+
+// JpegDecoder's rows, of which the first does not give the host's values.
+class Deviating final : public DecodeCandidate {
+ public:
+  explicit Deviating(std::unique_ptr<DecodeCandidate> inner) : inner_(std::move(inner)) {}
+  std::string name() const override { return "deviating"; }
+  std::string how() const override { return "for this test"; }
+  std::uint64_t photos() const noexcept override { return inner_->photos(); }
+  std::uint64_t photo(std::uint64_t row) const override { return inner_->photo(row); }
+  std::optional<ValueCheck> check_values(const std::atomic<bool>& cancel) override {
+    auto check = inner_->check_values(cancel);
+    if (check) check->differ += 1;
+    return check;
+  }
+  BatchRun run(std::uint64_t rows, std::span<std::byte> out) override { return inner_->run(rows, out); }
+
+ private:
+  std::unique_ptr<DecodeCandidate> inner_;
+};
+
+TEST_F(DecodeBench, CountsTheValuesOfJpegDecoderThatDifferFromTheHosts) {
+  options_.callers = {1, 2};
+  options_.call_files = {3, 7};
+  std::string absent;
+  Candidates candidates = make_jpeg_candidates(*photos_, make_host_device(2), options_, absent);
+  EXPECT_EQ(absent, "");
+  ASSERT_EQ(candidates.size(), 8U);
+  candidates[1] = std::make_unique<Deviating>(std::move(candidates[1]));
+  const auto cases = bench_decode(*photos_, options_, candidates, cancel_, [](const auto&) {});
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const DecodeCase& one = cases[i];
+    ASSERT_TRUE(one.values) << one.name;
+    EXPECT_EQ(one.checked, 5U);
+    EXPECT_EQ(one.values->on_host, 5U);
+    if (i == 1) {
+      EXPECT_NE(one.problem.find("wrong: 1 of "), std::string::npos) << one.problem;
+      EXPECT_TRUE(one.samples.empty());
+      continue;
+    }
+    EXPECT_EQ(one.problem, "") << one.name;
+    EXPECT_EQ(one.values->differ, 0U) << one.name;
+    // Whole images, and of each caller's first call the delivered ones.
+    EXPECT_EQ(one.values->compared,
+              photos_->pixels() * 3 + one.calls->callers * one.calls->files * 3 * 48 * 48);
+    ASSERT_EQ(one.samples.size(), 2U);
+    EXPECT_GT(one.samples[0].images_per_second, 0);
+    EXPECT_GT(one.samples[0].limit_images_per_second, 0);
+  }
+}
+
+TEST_F(DecodeBench, MeasuresTheHostsJpegDecoderOnlyWhereCallersAreAskedFor) {
+  std::string absent;
+  EXPECT_TRUE(make_jpeg_candidates(*photos_, make_host_device(1), options_, absent).empty());
+  EXPECT_NE(absent.find("--callers"), std::string::npos) << absent;
+}
+
+TEST_F(DecodeBench, ComparesBoxesWithOtherValuesThanWholeImages) {
+  JpegFiles files(*photos_, make_host_device(2), options_);
+  const auto whole = files.reference(JpegCut::whole, 5);
+  const auto boxes = files.reference(JpegCut::box, 5);
+  ASSERT_EQ(whole.size(), 5U * 3 * 48 * 48 * 2);
+  EXPECT_GT(differing_values(whole, boxes, 2), whole.size() / 4);  // of whole.size() / 2
+  for (std::uint64_t i = 0; i < 5; ++i) EXPECT_TRUE(files.input(i, JpegCut::box).box) << i;
+  EXPECT_FALSE(files.input(0, JpegCut::whole).box);
+}
+
+TEST(DifferingValues, CountsValuesAndWhatIsMissing) {
+  std::vector<std::uint16_t> one{1, 2, 3, 4};
+  std::vector<std::uint16_t> other = one;
+  const auto count = [&] {
+    return differing_values(std::as_bytes(std::span(one)), std::as_bytes(std::span(other)), 2);
+  };
+  EXPECT_EQ(count(), 0U);
+  other[0] = 0x0201;  // both bytes
+  other[3] = 5;
+  EXPECT_EQ(count(), 2U);
+  other.resize(2);
+  EXPECT_EQ(count(), 3U);
 }
 
 TEST_F(DecodeBench, NamesTheFileThatIsGone) {
