@@ -95,8 +95,8 @@ TEST_F(MemoryPlan, CountsWhatDecodesJpegs) {
     std::uint64_t group;
   };
   for (const Row& row :
-       {Row{256, 1, 1, 2, 86}, Row{256, 2, 2, 4, 86}, Row{256, 4, 3, 6, 86}, Row{256, 64, 3, 6, 86},
-        Row{64, 1, 1, 1, 64}, Row{64, 64, 7, 6, 64}, Row{1024, 4, 2, 4, 94}, Row{1, 4, 4, 4, 1}}) {
+       {Row{256, 1, 1, 2, 128}, Row{256, 2, 2, 4, 128}, Row{256, 4, 4, 6, 128}, Row{256, 64, 4, 6, 128},
+        Row{64, 1, 1, 1, 64}, Row{64, 64, 7, 6, 64}, Row{1024, 4, 2, 4, 128}, Row{1, 4, 4, 4, 1}}) {
     o.batch_size = row.batch;
     o.prefetch = row.prefetch;
     const ComputeMemory memory = compute_memory(info, gpu(), o);
@@ -116,6 +116,30 @@ TEST_F(MemoryPlan, CountsWhatDecodesJpegs) {
   EXPECT_EQ(compute_memory(info, host(), o).size_bytes(), 0U) << "it decodes in the transform";
   o.further_views = {o.transform};
   EXPECT_EQ(compute_memory(info, host(), o).size_bytes(), 256U * 562'512) << "once for both views";
+}
+
+// Of random-resized crops only the boxes are decoded, unless several views are made from one decoding.
+TEST_F(MemoryPlan, CountsOnlyWhatRandomResizedCropsOfJpegsNeed) {
+  DatasetInfo info;
+  info.spec = {DType::u8, Layout::nhwc, 3, 375, 500};
+  info.normalization = kNormalization;
+  info.codec = CodecSpec(CodecSpec::Kind::jpeg);
+  info.shards.push_back({"a", 1000, 100'000'000, 0});
+  LoaderOptions o = options(TransportKind::staged);
+  const auto workspace = [&] {
+    return static_cast<double>(compute_memory(info, gpu(), o).decoder.workspace_bytes);
+  };
+  const double whole = workspace();
+  o.transform.crop = CropKind::random_resized;
+  o.transform.crop_height = o.transform.crop_width = 224;
+  EXPECT_NEAR(workspace() / whole, 0.64, 0.01);
+  o.transform.scale = {0.01, 0.03};
+  EXPECT_NEAR(workspace() / whole, 0.12, 0.01);
+  o.transform.scale = {1, 1};
+  EXPECT_EQ(workspace(), whole);
+  o.transform.scale = {0.01, 0.03};
+  o.further_views = {o.transform};
+  EXPECT_EQ(workspace(), whole);
 }
 
 TEST_F(MemoryPlan, CountsEachColumnRoundedUp) {
