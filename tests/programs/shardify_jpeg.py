@@ -368,7 +368,10 @@ class Encoded(JpegCase):
         self.assert_code(self.convert("--pair", f"other={self.path / 'other'}"), 0)
         self.assertEqual([field["codec"] for field in info(self.out)["fields"]], ["packed"])
         lossy = self.path / "lossy"
-        self.assert_code(self.convert("--pair", f"other={self.path / 'other'},codec=jpeg:80", out=lossy), 0)
+        said = self.assert_code(
+            self.convert("--pair", f"other={self.path / 'other'},codec=jpeg:80", out=lossy), 0
+        ).out
+        self.assertIn("other: all encoded with quality 80", said)
         self.assertEqual([field["codec"] for field in info(lossy)["fields"]], ["jpeg:80"])
         self.assert_code(shardctl("verify", lossy), 0)
         plain = self.path / "plain"
