@@ -2,6 +2,7 @@
 
 import io
 import pathlib
+import struct
 import threading
 
 import numpy as np
@@ -138,6 +139,10 @@ def test_failures_name_the_file(device):
         sl.decode_jpeg([png.getvalue(), good], device)
     with pytest.raises(sl.InvalidArgumentError, match="input 0: a box of 65 columns"):
         sl.decode_jpeg([good], device, crop=[(0, 0, 65, 1)])
+    at = good.index(b"\xff\xc0") + 5
+    large = good[:at] + struct.pack(">HH", 60000, 50000) + good[at + 4 :]
+    with pytest.raises(sl.ResourceError, match="input 1: 50000 x 60000 pixels; at most 178956970 .*convers"):
+        sl.decode_jpeg([good, large], device, size=8)
     decoded = sl.decode_jpeg([cut, good, png.getvalue()], device, on_error="report")
     assert sorted(decoded.failures) == [0, 2] and decoded[0] is None and decoded[2] is None
     assert isinstance(decoded.failures[2], sl.UnsupportedError)
