@@ -258,6 +258,20 @@ class Refused(JoinCase):
             self.assertFalse(self.new.exists())
             shutil.rmtree(other)
 
+    def test_jpegs_of_two_qualities_are_not_told_to_be_repacked(self):
+        first, other = (
+            self.convert("c", "--codec", "jpeg", "--quality", quality, out=quality) for quality in ("90", "50")
+        )
+        refused = self.join(first, other)
+        self.refused(refused, first, other, "jpeg:90", "jpeg:50", "same quality", "concat")
+        self.assertNotIn("repack", refused.err)
+
+    def test_only_what_differs_is_named(self):
+        other = self.convert("c", "--filter", "box", out="other")
+        refused = self.join(self.a, other)
+        self.refused(refused, self.a, other, 'filter "bilinear"', 'filter "box"')
+        self.assertNotIn("decoder", refused.err)
+
     def test_labels_of_another_kind(self):
         table = self.path / "t.csv"
         table.write_text("".join(f"{label}/c{i}.png,0.5,1\n" for label in ("ant", "bee") for i in range(5)))

@@ -3,11 +3,13 @@
 are transcoded or encoded and said to be, damaged ones, and every subcommand of shardctl on such a set."""
 
 import hashlib
+import io
 import json
 import os
 import signal
 import struct
 import subprocess
+import tarfile
 import time
 
 from shardify_pairs import png_of
@@ -366,7 +368,10 @@ class Encoded(JpegCase):
         self.assert_code(self.convert("--pair", f"other={self.path / 'other'}"), 0)
         self.assertEqual([field["codec"] for field in info(self.out)["fields"]], ["packed"])
         lossy = self.path / "lossy"
-        self.assert_code(self.convert("--pair", f"other={self.path / 'other'},codec=jpeg:80", out=lossy), 0)
+        said = self.assert_code(
+            self.convert("--pair", f"other={self.path / 'other'},codec=jpeg:80", out=lossy), 0
+        ).out
+        self.assertIn("other: all encoded with quality 80", said)
         self.assertEqual([field["codec"] for field in info(lossy)["fields"]], ["jpeg:80"])
         self.assert_code(shardctl("verify", lossy), 0)
         plain = self.path / "plain"
@@ -466,6 +471,34 @@ class Tools(JpegCase):
         self.assert_code(both, 2)
         write(self.path / "full" / "a.txt", b"mine")
         self.assert_code(shardctl("export", self.out, "--files", self.path / "full"), 2)
+
+    def test_keys_that_cannot_all_be_files_are_refused_and_go_into_an_archive(self):
+        good = self.kinds()["420.jpg"]
+        for number, (keys, words) in enumerate(
+            (
+                (["a/1.jpg", "a/1.jpg"], "as that of another sample"),
+                (["a/1", "a/1/2.jpg"], "the folder of other keys"),
+                (["a/2.jpg", "a/" + "m" * 300], "too long"),
+            )
+        ):
+            with self.subTest(keys=keys):
+                parts = [self.path / f"{number}_{part}" for part in range(2)]
+                for key, part in zip(keys, parts):
+                    with tarfile.open(self.path / "one.tar", "w") as tar:
+                        member = tarfile.TarInfo(key)
+                        member.size = len(good)
+                        tar.addfile(member, io.BytesIO(good))
+                    self.assert_code(shardify(self.path / "one.tar", part, *ORIGINAL, "--quiet"), 0)
+                joined = self.path / f"{number}"
+                self.assert_code(shardctl("join", joined, *parts, "--quiet"), 0)
+                refused = shardctl("export", joined, "--files", self.path / f"{number}_files")
+                self.assert_code(refused, 2)
+                self.assertIn(words, refused.err)
+                self.assertIn("--format tar", refused.err)
+                tar = self.path / f"{number}.tar"
+                self.assert_code(shardctl("export", joined, "--format", "tar", "-o", tar), 0)
+                with tarfile.open(tar) as made:
+                    self.assertEqual(sum(name.endswith(".jpg") for name in made.getnames()), 2)
 
     def test_damage_is_found(self):
         path = shards(self.out)[0]

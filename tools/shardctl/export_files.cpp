@@ -15,10 +15,10 @@
 #include "cli/text.hpp"
 #include "shard/convert/tables.hpp"
 #include "shard/error.hpp"
-#include "shard/keys.hpp"
 #include "shard/remote.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/dataset/damage.hpp"
+#include "shardctl/dataset/file_names.hpp"
 #include "shardctl/dataset/files.hpp"
 #include "shardctl/dataset/source.hpp"
 
@@ -47,43 +47,6 @@ class InputDigests {
   std::unordered_set<std::uint64_t> digests_;
 };
 
-bool has_jpeg_name(std::string_view name) {
-  const std::size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos) return false;
-  std::string extension(name.substr(dot + 1));
-  for (char& c : extension) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return extension == "jpg" || extension == "jpeg" || extension == "jpe" || extension == "jfif";
-}
-
-// Where a key leads to, below the folder.
-class FileNames {
- public:
-  // `is_input`: the file is the input of this key, so its name stays whatever it is.
-  fs::path name_of(std::string_view key, bool is_input) {
-    std::string name = unescape_key(key);
-    check(key, name);
-    if (!is_input && !has_jpeg_name(name)) name += ".jpg";
-    if (!taken_.insert(xxh3(name)).second)
-      throw Error(ErrorCode::unsupported,
-                  fmt::format("two samples have the key {}: export them from the data sets that were joined",
-                              quoted_key(std::string(key))));
-    return name;
-  }
-
- private:
-  static void check(std::string_view key, const std::string& name) {
-    bool plain =
-        !name.empty() && name.front() != '/' && !name.ends_with('/') && name.find('\0') == std::string::npos;
-    for (const fs::path& part : fs::path(name)) plain = plain && part != ".." && part != ".";
-    if (!plain)
-      throw Error(ErrorCode::unsupported,
-                  fmt::format("the key {} is no path inside of a folder: --format tar names such samples by "
-                              "their number",
-                              quoted_key(std::string(key))));
-  }
-  std::unordered_set<std::uint64_t> taken_;
-};
-
 void write_file(const fs::path& path, std::span<const std::byte> bytes) {
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
@@ -91,10 +54,12 @@ void write_file(const fs::path& path, std::span<const std::byte> bytes) {
   std::ofstream file(path, std::ios::binary);
   file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   file.close();
-  if (!file)
-    throw Error(ErrorCode::io,
-                fmt::format("cannot write {}: {}", quoted(path),
-                            (error ? error : std::error_code(errno, std::generic_category())).message()));
+  if (file) return;
+  if (!error) error = std::error_code(errno, std::generic_category());
+  throw Error(
+      ErrorCode::io,
+      fmt::format("cannot write {}: {}{}", quoted(path), error.message(),
+                  error == std::errc::filename_too_long ? "; --format tar takes names of any length" : ""));
 }
 
 void require_files(const Source& source, const std::string& path) {
@@ -116,6 +81,8 @@ int export_files(const ExportOptions& options) {
 
   const InputDigests inputs(source, options.path);
   FileNames names;
+  for (std::uint32_t i = 0; i < source.shards(); ++i)
+    source.each_of(i, [&](std::uint64_t, std::uint64_t at) { names.add(source.shard(i).key(at)); });
   Damage damage;
   cli::Progress progress(options.quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);
   std::vector<std::byte> sample;

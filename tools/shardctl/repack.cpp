@@ -148,9 +148,11 @@ struct Buffers {
 
 void refuse_second_loss(const DatasetInfo& from, const CodecSpec& codec, const std::string& path) {
   if (codec.kind == CodecSpec::Kind::jpeg && from.codec.kind == CodecSpec::Kind::jpeg)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} has codec {}: encoding its samples once more would only lose more of them",
-                            quoted(path), to_string(from.codec)));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} has codec {}: encoding its samples once more would only lose more of them; for "
+                    "another quality convert the images again",
+                    quoted(path), to_string(from.codec)));
 }
 
 }  // namespace

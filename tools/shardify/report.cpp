@@ -123,6 +123,13 @@ void print_further(const convert::Options& options, const convert::Listing& foun
   }
 }
 
+// The counts of codec jpeg are of the main images.
+void print_encoded_pairs(const convert::Options& options) {
+  for (const convert::FurtherImages& pair : options.pairs)
+    if (pair.codec && pair.codec->kind == CodecSpec::Kind::jpeg)
+      cli::out("{}: all encoded with quality {}, JPEG files too\n", pair.name, pair.codec->level);
+}
+
 void print_annotations(const convert::Options& options, const convert::AnnotationCounts& found) {
   if (options.coco.empty() && options.yolo.empty() && options.voc.empty()) return;
   cli::out("annotations: {}\n", cli::counted(found.objects, "object"));
@@ -365,6 +372,7 @@ void print_summary(const convert::Options& options, const convert::Summary& s, c
              cli::counted(s.converted_shards, "shard"), human_count(s.shards));
   cli::out("sample: {}\n", sample_text(options));
   if (const std::string text = jpeg_text(s.jpeg, options.codec); !text.empty()) cli::out("JPEG: {}\n", text);
+  print_encoded_pairs(options);
   print_found(options, found);
   if (s.converted > 0)
     cli::out("speed: {:.0f} images/s with {} threads, {} in total\n", rate, options.threads(),

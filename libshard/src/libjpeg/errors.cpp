@@ -72,6 +72,8 @@ void Errors::raise() const {
   if (base_.reason == Reason::cancelled) throw Error(ErrorCode::cancelled, "JPEG: decoding was cancelled");
   const ErrorCode code =
       base_.reason == Reason::too_much ? ErrorCode::resource : code_of(base_.manager.msg_code);
+  if (base_.reason == Reason::library && code == ErrorCode::resource)
+    throw Error(code, "JPEG: no memory for the image: free some, or run fewer jobs");
   throw Error(code, "JPEG: " + std::string(base_.message));
 }
 

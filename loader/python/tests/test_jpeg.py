@@ -153,8 +153,9 @@ def test_mistakes_are_named(folder, tmp_path):
     out = tmp_path / "out"
     with pytest.raises(sl.InvalidArgumentError, match="quality"):
         sl.convert(folder, out, size="original", quality=90)
-    with pytest.raises(sl.InvalidArgumentError, match="1 to 100"):
-        sl.convert(folder, out, size="original", codec="jpeg", quality=101)
+    for quality in (0, 101, 1.5, "90", True):
+        with pytest.raises(sl.InvalidArgumentError, match="quality is .* 1 to 100"):
+            sl.convert(folder, out, size="original", codec="jpeg", quality=quality)
     with pytest.raises(sl.InvalidArgumentError, match="jpeg"):
         sl.convert(folder, out, size="original", codec="jpeg", dtype="float16")
     assert not out.exists()

@@ -1,5 +1,8 @@
 #include "decode/host_jpeg.hpp"
 
+#include <fmt/format.h>
+
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -53,10 +56,17 @@ std::uint32_t orientation_of_file(std::span<const std::byte> file) noexcept {
 
 image::ImageInfo HostJpeg::read_info(std::span<const std::byte> file) {
   check_kind(file);
-  const image::JpegHeader& header = reader_.open(file, {});
+  image::DecodeOptions any_size;
+  any_size.max_pixels = std::numeric_limits<std::uint64_t>::max();
+  const image::JpegHeader& header = reader_.open(file, any_size);
   const image::ImageInfo info{image::Format::jpeg, header.stored_width, header.stored_height,
                               header.orientation};
   reader_.close();
+  if (std::uint64_t{info.width} * info.height > kMostPixels)
+    throw Error(ErrorCode::resource,
+                fmt::format("{} x {} pixels; at most {} are decoded here. A conversion takes larger ones: "
+                            "raise its max_pixels",
+                            info.width, info.height, kMostPixels));
   return info;
 }
 

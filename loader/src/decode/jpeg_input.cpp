@@ -11,8 +11,6 @@
 namespace shard::jpeg {
 namespace {
 
-// Larger ones are refused by the decoder of the host.
-constexpr std::uint64_t kMostPixels = image::DecodeOptions{}.max_pixels;
 constexpr std::uint32_t kLargestSide = 65535;
 
 bool fits_kernels(std::span<const std::byte> file, bool upright, FrameFile& frame) {
@@ -24,6 +22,7 @@ bool fits_kernels(std::span<const std::byte> file, bool upright, FrameFile& fram
   // Each block has two codes at least, so no memory is taken for pixels that cannot be there.
   const Layout layout = geometry_of(frame);
   const std::uint64_t least_bits = std::uint64_t{layout.mcus()} * layout.blocks_of_mcu * 2;
+  // Larger ones are refused by the decoder of the host.
   return least_bits <= std::uint64_t{file.size()} * 8 &&
          std::uint64_t{frame.width()} * frame.height() <= kMostPixels;
 }

@@ -143,8 +143,8 @@ static const TextOption kOptions[] = {
     {"std", "--std", "Values", "R,G,B,...", "", "The standard deviation, likewise", false, set_std},
     {"codec", "--codec", "Output", "CODEC", "none", R"(
       How samples are stored. Without loss: none, packed (about half the bytes on photographs), or zstd:LEVEL with
-      a level of 1 to 19 (zstd alone: 3). jpeg: with --size original JPEG files are stored as they are, byte for byte; all other
-      images, and all of another size, are encoded with --quality. With jpeg, --preset is train if it is not given)",
+      a level of 1 to 19 (zstd alone: 3). jpeg: with --size original JPEG files are stored as they are, byte for byte, and
+      progressive ones as baseline with the same pixels; all other images, and all of another size, are encoded with --quality. With jpeg, --preset is train if it is not given)",
      false, set_codec},
     {"quality", "--quality", "Output", "N", "95", R"(
       The quality of the images that --codec jpeg encodes, 1 to 100. JPEG files that are stored as they are keep theirs)",

@@ -281,11 +281,14 @@ SourcePart alone(const DatasetInfo& info) {
   return {info.source_digest, info.inputs, info.rejects, info.shards.size()};
 }
 
-std::string advice(const std::string& what) {
+std::string advice(const std::string& what, const DatasetInfo& first, const DatasetInfo& other) {
+  constexpr auto kJpeg = CodecSpec::Kind::jpeg;
+  if (what == "codec" && first.codec.kind == kJpeg && other.codec.kind == kJpeg)
+    return "convert one of them again with the same quality; Dataset::open of both, in Python concat, also "
+           "takes different ones";
   if (what == "codec")
     return "`shardctl repack` writes one of them with the codec of the other; Dataset::open of both, in "
-           "Python "
-           "concat, also takes different codecs";
+           "Python concat, also takes different codecs";
   if (what == "fingerprint")
     return "the number of samples per shard differs: convert one again with the same option, or use both as "
            "they are with Dataset::open of both, in Python concat";
@@ -306,7 +309,7 @@ void require_joinable(const DatasetInfo& first, const fs::path& first_path, cons
   };
   if (const auto it = difference(other, first))
     refuse(fmt::format("the {} of the first is {}, of the second {}", it->what, it->stated, it->found),
-           advice(it->what));
+           advice(it->what, first, other));
   if (first.classes.empty() != other.classes.empty())
     refuse(fmt::format("{} has classes, the other has numbers for labels",
                        quoted(first.classes.empty() ? other_path : first_path)),

@@ -49,8 +49,9 @@ void check_codec(const CodecSpec& codec, const SampleSpec& spec) {
   for (const CodecRow& other : codecs())
     if (other.can_hold(spec))
       others = fmt::format("{}{}{}", other.name, others.empty() ? "" : " or ", others);
-  refuse_codec(fmt::format("codec {} holds {}, not {} {} with {} channels: use {}", row.name, row.held,
-                           to_string(spec.dtype), to_string(spec.layout), spec.channels, others));
+  refuse_codec(fmt::format("codec {} holds {}, not {} {} with {} channel{}: use {}", row.name, row.held,
+                           to_string(spec.dtype), to_string(spec.layout), spec.channels,
+                           spec.channels == 1 ? "" : "s", others));
 }
 
 }  // namespace shard

@@ -32,11 +32,19 @@ std::string text_of(const Normalization& normalization) {
                      fmt::join(normalization.std, ", "));
 }
 
-std::string text_of(const Provenance& provenance) {
+// The entries that `other` has not, or has otherwise.
+std::string text_of(const Provenance& provenance, const Provenance& other) {
   std::string text;
-  for (const auto& [key, value] : provenance)
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", key, quoted_excerpt(value));
-  return text.empty() ? "empty" : text;
+  const auto add = [&](std::string_view key, const std::string& value) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", key, value);
+  };
+  for (const auto& [key, value] : provenance) {
+    const auto there = other.find(key);
+    if (there == other.end() || there->second != value) add(key, quoted_excerpt(value));
+  }
+  for (const auto& [key, value] : other)
+    if (!provenance.contains(key)) add(key, "not recorded");
+  return text;
 }
 
 std::vector<ColumnSpec> by_name(std::vector<ColumnSpec> columns) {
@@ -68,7 +76,8 @@ std::optional<SpecDifference> difference(const DatasetSpec& found, const Dataset
   if (found.normalization != stated.normalization)
     return SpecDifference{"normalization", text_of(found.normalization), text_of(stated.normalization)};
   if (found.provenance != stated.provenance)
-    return SpecDifference{"provenance", text_of(found.provenance), text_of(stated.provenance)};
+    return SpecDifference{"provenance", text_of(found.provenance, stated.provenance),
+                          text_of(stated.provenance, found.provenance)};
   const std::vector<ColumnSpec> columns = by_name(found.columns);
   const std::vector<ColumnSpec> stated_columns = by_name(stated.columns);
   if (columns != stated_columns) return SpecDifference{"columns", text_of(columns), text_of(stated_columns)};

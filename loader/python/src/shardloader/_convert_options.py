@@ -37,6 +37,10 @@ def _whole_word(name: str, value: Any) -> str:
     return str(_whole(name, value))
 
 
+def _quality(name: str, value: Any) -> str:
+    return str(_check.whole(name, value, 1, 100))
+
+
 def _number_or_word(name: str, value: Any) -> str:
     return value if isinstance(value, str) else str(_check.whole(name, value, 1))
 
@@ -113,7 +117,7 @@ class SampleOptions(TypedDict, total=False):
     mean: Annotated[Sequence[float] | None, _numbers]
     std: Annotated[Sequence[float] | None, _numbers]
     codec: Annotated[str | None, _word]
-    quality: Annotated[int | None, _whole_word]
+    quality: Annotated[int | None, _quality]
     no_sample_digest: Annotated[bool, _flag, False]
     shard_size_bytes: Annotated[int | None, _whole]
     samples_per_shard: Annotated[int | None, _whole]

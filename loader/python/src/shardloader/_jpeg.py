@@ -82,6 +82,20 @@ def _options(
     return options
 
 
+def _refuse_without_bytes(files: list[Any]) -> None:
+    for number, file in enumerate(files):
+        try:
+            usable = memoryview(file).c_contiguous
+        except (TypeError, ValueError, BufferError):
+            usable = False
+        if not usable:
+            _check.refuse(
+                f"files[{number}]",
+                type(file).__name__,
+                "the bytes of a file, as path.read_bytes(), in one piece in an object with the buffer protocol",
+            )
+
+
 def decode_jpeg(
     files: Sequence[Any],
     device: Any = "cpu",
@@ -108,7 +122,8 @@ def decode_jpeg(
         Other kinds (progressive, arithmetic codes, several scans) are decoded by threads of the host into the
         same result, and counted (on_host).
     size: N or (height, width). Each image is resized to it, as Pillow's resize() does with `filter`:
-        "bilinear", "bicubic", "box" or "lanczos". None: images keep their sizes.
+        "bilinear", "bicubic", "box" or "lanczos". (Pillow 12.3 and later resize some images rows first, which
+        gives other values.) None: images keep their sizes.
     crop: for each file (left, top, right, bottom) of the upright image, as Pillow's crop() has it, or None:
         the whole image. Before the resize. Only the part of a file that its box needs becomes pixels.
     dtype: "uint8"; or "float16", "bfloat16" or "float32": value / 255, and with `mean` and `std` (three
@@ -146,7 +161,11 @@ def decode_jpeg(
         decoder = idle.pop()
     except IndexError:
         decoder = _core.JpegDecoder(ordinal, threads, made.current_stream)
-    images, failed, on_host = decoder.decode(files, boxes, options)
+    try:
+        images, failed, on_host = decoder.decode(files, boxes, options)
+    except (TypeError, ValueError, BufferError):
+        _refuse_without_bytes(files)
+        raise
     idle.append(decoder)
     failures = {number: getattr(_errors, kind)(message) for number, kind, message in failed}
     if failures and on_error == "raise":

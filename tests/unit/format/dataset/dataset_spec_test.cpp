@@ -26,7 +26,9 @@ TEST(DatasetSpec, DifferencesNameBothValues) {
             "normalization: mean [-1, 0.456, 1e-07], std [0.229, 1, 0.225] | mean [-1, 0.456, 1e-07], std "
             "[0.229, 2, 0.225]");
   EXPECT_EQ(differs([](DatasetSpec& s) { s.provenance.clear(); }),
-            "provenance: empty | filter \"bilinear\", resize \"4\"");
+            "provenance: filter not recorded, resize not recorded | filter \"bilinear\", resize \"4\"");
+  EXPECT_EQ(differs([](DatasetSpec& s) { s.provenance["resize"] = "5"; }),
+            "provenance: resize \"5\" | resize \"4\"");
   EXPECT_EQ(differs([](DatasetSpec& s) { s.columns.pop_back(); }),
             "columns: \"labels\" i64 [] | \"box\" f32 [2, 2], \"labels\" i64 []");
   EXPECT_EQ(differs([](DatasetSpec& s) { s.fingerprint = "f0"; }), "fingerprint: f0 | 0123456789abcdef");
