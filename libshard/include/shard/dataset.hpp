@@ -73,7 +73,8 @@ struct DatasetInfo : DatasetSpec {
   // The columns that the conversion knows to be boxes or keypoints. Shards do not record it.
   // See known_targets().
   TargetKinds targets;
-  // Of several data sets whose codecs differ, also of further image fields: `codec` is that of the first.
+  // Of several data sets whose codecs differ in more than their level, also of further image fields. `codec`
+  // is that of the first.
   bool mixed_codecs = false;
   // The samples of the data set are those of the first shard, then of the second, and so on.
   std::vector<ShardSummary> shards;

@@ -57,6 +57,16 @@ std::shared_ptr<const LabelMap> chain(const std::shared_ptr<const LabelMap>& fir
   return both;
 }
 
+// Frames of all levels are read alike.
+bool are_read_alike(const DatasetInfo& one, const DatasetInfo& other) {
+  return one.codec.kind == other.codec.kind &&
+         std::equal(one.fields.begin(), one.fields.end(), other.fields.begin(), other.fields.end(),
+                    [](FieldSpec a, const FieldSpec& b) {
+                      if (a.codec.kind == b.codec.kind) a.codec.level = b.codec.level;
+                      return a == b;
+                    });
+}
+
 }  // namespace
 
 Dataset Dataset::open(std::span<const fs::path> paths) {
@@ -89,8 +99,7 @@ Dataset Dataset::concat(std::span<const Dataset> parts) {
     check_joinable(parts.front(), part);
     keep_common(info.provenance, of.provenance);
     targets = common_targets(targets, known_targets(of));
-    info.mixed_codecs =
-        info.mixed_codecs || of.mixed_codecs || of.codec != info.codec || of.fields != info.fields;
+    info.mixed_codecs = info.mixed_codecs || of.mixed_codecs || !are_read_alike(of, info);
     const auto labels = classes.add(of.classes);
     for (ViewShard shard : part.impl_->shards) {
       shard.labels = chain(shard.labels, labels);
