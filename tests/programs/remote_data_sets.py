@@ -92,6 +92,34 @@ class Reading(RemoteCase):
         self.assert_code(self.remote(server, "show", "URL", "3", "-o", str(self.path / "one.png")), 0)
         self.assertLess(server.sent, size / 2)
 
+    def test_frames_that_are_read_twice_are_fetched_with_their_neighbours(self):
+        """Once for its digest, and once for its file or pixels: that took two requests for every sample."""
+        server = self.serve()
+        for name, more in ("jpeg", []), ("fast", ["--no-sample-digest"]):
+            data = self.make_data(
+                self.path / "sets" / name, ["--size", "original", "--codec", "jpeg", "--quiet", *more], each=40
+            )
+            self.name = name
+            for words in (
+                ["export", "URL", "--files", str(self.path / f"{name}_there")],
+                ["export", "URL", "--format", "tar", "-o", str(self.path / f"{name}.tar")],
+                ["compare", "URL", str(data)],
+            ):
+                before = len(server.requests)
+                self.assert_code(self.remote(server, *words), 0)
+                self.assertLess(len(server.requests) - before, 20, words)
+            self.assert_code(shardctl("export", data, "--files", self.path / f"{name}_here"), 0)
+            here, there = (
+                {
+                    path.relative_to(self.path / f"{name}_{place}"): path.read_bytes()
+                    for path in (self.path / f"{name}_{place}").rglob("*")
+                    if path.is_file()
+                }
+                for place in ("here", "there")
+            )
+            self.assertGreater(len(here), 40)
+            self.assertEqual(here, there)
+
     def test_a_shard_alone_and_a_selection(self):
         server = self.serve()
         self.assert_code(self.local("split", "URL", "--fractions", "0.5,0.5"), 0)

@@ -17,8 +17,9 @@ constexpr unsigned kFollowed = 2;  // in a random order one read may follow the 
 struct ReadAhead {
   std::uint64_t file = 0;  // RemoteFile's id; 0: none
   std::uint64_t begin = 0;
-  std::uint64_t next = 0;  // where the thread's last read ended
-  unsigned followed = 0;   // reads in a row that began there
+  std::uint64_t last = 0;  // where the thread's last read began,
+  std::uint64_t next = 0;  // and where it ended
+  unsigned followed = 0;   // reads in a row that began there; the same bytes once more do not count
   std::vector<std::byte> bytes;
 };
 ReadAhead& read_ahead_of_thread() {
@@ -65,7 +66,9 @@ void RemoteFile::read_ahead(std::uint64_t begin, std::span<std::byte> out, std::
   const bool follows = ahead.file == id_ && ahead.next == begin;
   const bool there =
       ahead.file == id_ && begin >= ahead.begin && begin + out.size() <= ahead.begin + ahead.bytes.size();
-  ahead.followed = follows ? ahead.followed + 1 : 0;
+  const bool again = ahead.file == id_ && ahead.last == begin && ahead.next == begin + out.size();
+  if (!again) ahead.followed = follows ? ahead.followed + 1 : 0;
+  ahead.last = begin;
   if (!there) {
     if (ahead.file != id_) ahead.bytes.clear();
     ahead.file = id_;

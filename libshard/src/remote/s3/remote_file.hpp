@@ -35,7 +35,7 @@ class RemoteFile {
   // Reads from the server. Errors: those of HttpClient.
   void read(std::uint64_t begin, std::span<std::byte> out) const;
   // The same, for readers that go through a file from its beginning: a thread that reads where it ended
-  // before gets the bytes up to `end` ahead, at most kAheadBytes, in one request.
+  // before gets the bytes up to `end` ahead, at most kAheadBytes, in one request. It may read some twice.
   void read_ahead(std::uint64_t begin, std::span<std::byte> out, std::uint64_t end) const;
   // Forgets what this thread has read ahead.
   void forget_ahead() const noexcept;
