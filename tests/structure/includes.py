@@ -47,7 +47,10 @@ ROOMS = {
     "bench": ("bench", "base remote format image convert cli loader"),
     "loader/python": ("python", "base remote format image convert loader"),
     "docs/examples": ("examples", "base remote format image convert loader"),
-    "tests": ("tests", "base jpeg libjpeg remote format image convert loader loader/src decode cli shardctl bench"),
+    "tests": (
+        "tests",
+        "base jpeg libjpeg remote format image convert loader loader/src decode cli shardctl bench",
+    ),
 }
 # The rooms inside a folder, from below: a room includes those of earlier rows and itself. "." is the folder.
 INNER = {
