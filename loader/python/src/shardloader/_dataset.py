@@ -322,8 +322,8 @@ class Dataset:
 
     @property
     def codec(self) -> str:
-        """ "none", "packed", "zstd:LEVEL", "jpeg:QUALITY", or "mixed" for data sets with different ones. Where only
-        levels differ, the first data set's."""
+        """ "none", "packed", "zstd:LEVEL", "jpeg:QUALITY", or "mixed" for data sets with different ones.
+        Where only levels differ, the first data set's."""
         return self._info["codec"]
 
     @property
