@@ -11,8 +11,8 @@
 namespace shard::bench {
 namespace {
 
-// Memory for the whole file. jpeg_mem_dest says where its own is only at the end of the file, so what it has by
-// then would be lost, or freed twice, where an error ends the file earlier.
+// Memory for the whole file. jpeg_mem_dest says where its own is only at the end of the file, so what it has
+// by then would be lost, or freed twice, where an error ends the file earlier.
 class Output {
  public:
   explicit Output(std::size_t bytes) : bytes_(bytes) {

@@ -180,8 +180,8 @@ TEST_P(LoaderFlips, FindsThemInTheEpochsThatAreAskedFor) {
   if (GetParam().codec.kind == CodecSpec::Kind::zstd) return;  // flips of it are seldom without effect
   const Dataset data = Dataset::open(dir_.path());
   const std::shared_ptr<Device> device = make_host_device(1);
-  // The last byte of the last sample: noise, which decodes whatever it is, or padding. Of a JPEG the number of
-  // dots per inch.
+  // The last byte of the last sample: noise, which decodes whatever it is, or padding. Of a JPEG the number
+  // of dots per inch.
   std::uint64_t at = places(data.shard(0)).rbegin()->second;
   if (GetParam().codec.kind == CodecSpec::Kind::jpeg) {
     const std::span<const std::byte> frame = data.shard(0).images().frame(kSamples - 1);

@@ -64,8 +64,8 @@ void read_columns(const ShardReader& reader, const std::vector<ColumnSpec>& colu
     reader.read_column(reader.columns().at(columns[c].name), sample, rows[c]);
 }
 
-// A sample of a field that keeps its codec, in `bytes`. Codec jpeg would lose something once more, so its frame
-// stays.
+// A sample of a field that keeps its codec, in `bytes`. Codec jpeg would lose something once more, so its
+// frame stays.
 SampleValues kept_field(const StoredImages& images, std::uint64_t sample, std::vector<std::byte>& bytes) {
   const FrameSpec of = images.frame_spec(sample);
   if (images.codec().lossy()) {

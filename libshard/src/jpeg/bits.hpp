@@ -64,8 +64,8 @@ inline constexpr std::uint32_t kNoRestart = 8;
 template <class Bytes>
 class BitReader {
  public:
-  // Before anything is read it must go_to() a position. Positions are in bits of the file's bytes from `first`,
-  // stuffing included.
+  // Before anything is read it must go_to() a position. Positions are in bits of the file's bytes from
+  // `first`, stuffing included.
   SHARD_EXACT BitReader(const Bytes& bytes, std::uint32_t first, std::uint32_t end)
       : bytes_(bytes), first_(first), end_(end), near_end_(end < 7 ? 0 : end - 7) {}
 

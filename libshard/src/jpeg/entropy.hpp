@@ -39,8 +39,9 @@ SHARD_EXACT constexpr std::int32_t extend(std::uint32_t bits, std::uint32_t size
   return bits >> (size - 1) != 0 ? value : value - (1 << size) + 1;
 }
 
-// A block of the MCU: its component, where its tables begin among the codes, and which line of the coefficients it is:
-// lines are 64 coefficients, of all blocks of a window, component by component, row by row.
+// A block of the MCU: its component, where its tables begin among the codes, and which line of the
+// coefficients it is: lines are 64 coefficients, of all blocks of a window, component by component, row by
+// row.
 struct BlockPlan {
   std::uint32_t line = 0;       // in the window's first MCU
   std::uint32_t row_lines = 0;  // from one MCU row to the next

@@ -22,8 +22,8 @@ struct PixelRows {
 // `orientation`: 2 to 8. `out` does not overlap the image.
 void turn_upright(const PixelRows& image, std::uint32_t orientation, std::uint8_t* out) noexcept;
 
-// The same for some rows, from `first_row` on, of an image of `height` rows, while they are hot in cache: `out`
-// is the whole upright image.
+// The same for some rows, from `first_row` on, of an image of `height` rows, while they are hot in cache:
+// `out` is the whole upright image.
 void turn_rows(const PixelRows& rows, std::uint32_t first_row, std::uint32_t height,
                std::uint32_t orientation, std::uint8_t* out) noexcept;
 

@@ -1,5 +1,5 @@
-// Memory that libjpeg writes a file to. Unlike that of jpeg_mem_dest, whose address is known only at the end of
-// the file, it can be left by longjmp at any moment.
+// Memory that libjpeg writes a file to. Unlike that of jpeg_mem_dest, whose address is known only at the end
+// of the file, it can be left by longjmp at any moment.
 #pragma once
 
 #include <cstddef>

@@ -39,8 +39,8 @@ class FrameDecoder {
     std::span<const SampleBox> boxes;
     std::uint32_t* broken = nullptr;
   };
-  // Queues the decoding of all frames to `target`, where samples lie as TransformWork::unpacked has them, after
-  // these events; later work in `stream` finds them there. Sets `decoded` to where each one is. `spec`:
+  // Queues the decoding of all frames to `target`, where samples lie as TransformWork::unpacked has them,
+  // after these events; later work in `stream` finds them there. Sets `decoded` to where each one is. `spec`:
   // StoredForm::transform_input().
   void queue(Stream& stream, std::span<const Event> after, const SampleSpec& spec, const Frames& frames,
              std::byte* target, std::vector<const std::byte*>& decoded);

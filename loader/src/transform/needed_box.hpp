@@ -6,8 +6,8 @@
 
 namespace shard {
 
-// What row `row` of the work, which check_crop() accepts, reads of its sample, or little more: the crop's box;
-// if the view shows a part of what that is resized to, what this part sees.
+// What row `row` of the work, which check_crop() accepts, reads of its sample, or little more: the crop's
+// box; if the view shows a part of what that is resized to, what this part sees.
 SampleBox needed_box(const TransformWork& work, std::size_t row);
 // The smallest box with both.
 SampleBox united(const SampleBox& a, const SampleBox& b) noexcept;

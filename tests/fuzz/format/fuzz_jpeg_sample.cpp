@@ -1,5 +1,5 @@
-// Any bytes as a frame of codec jpeg, with any row of jpeg_files; and any bytes as pixels. What verify() takes
-// is decoded by the kernels' reference to the same pixels.
+// Any bytes as a frame of codec jpeg, with any row of jpeg_files; and any bytes as pixels. What verify()
+// takes is decoded by the kernels' reference to the same pixels.
 #include <algorithm>
 #include <cstdlib>
 #include <optional>

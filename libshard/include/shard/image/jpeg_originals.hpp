@@ -1,6 +1,6 @@
-// JpegOriginals: JPEG files -> frames of codec jpeg, which hold the file's own bytes, and the pixels that they
-// stand for. Progressive, arithmetic-coded and multi-scan files are transcoded to baseline without the loss of
-// a coefficient.
+// JpegOriginals: JPEG files -> frames of codec jpeg, which hold the file's own bytes, and the pixels that
+// they stand for. Progressive, arithmetic-coded and multi-scan files are transcoded to baseline without the
+// loss of a coefficient.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,8 @@ struct JpegOriginal {
   std::uint32_t width = 0;
   std::uint32_t height = 0;
   WarningSet warnings;
-  // Nothing: no frame can hold this file, nor a transcoded one with the same pixels. The sample can be encoded.
+  // Nothing: no frame can hold this file, nor a transcoded one with the same pixels. The sample can be
+  // encoded.
   std::optional<JpegFrame> frame;
   // The frame holds a baseline file with the coefficients of this one.
   bool transcoded = false;
@@ -36,8 +37,8 @@ class JpegOriginals {
   JpegOriginals& operator=(JpegOriginals&&) noexcept;
   ~JpegOriginals();
 
-  // `file`: of format jpeg. Sets `sample` to what Decoder::decode() gives of it, as [row, column, RGB] without
-  // gaps; the frame decodes to the same bytes. Errors: those of Decoder::decode().
+  // `file`: of format jpeg. Sets `sample` to what Decoder::decode() gives of it, as [row, column, RGB]
+  // without gaps; the frame decodes to the same bytes. Errors: those of Decoder::decode().
   JpegOriginal take(std::span<const std::byte> file, const DecodeOptions& options,
                     std::vector<std::byte>& sample);
   // The same without pixels, in a third of the time: the codes are read, but not decoded. Without a frame

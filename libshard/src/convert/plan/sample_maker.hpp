@@ -1,6 +1,6 @@
 // SampleMaker: what a data set stores of an image. Codec jpeg is the reason for it: JPEG files are stored as
-// they are if the samples keep the size of their images, and all else is encoded, so the stored sample is what
-// is decoded again.
+// they are if the samples keep the size of their images, and all else is encoded, so the stored sample is
+// what is decoded again.
 #pragma once
 
 #include <cstddef>
@@ -34,8 +34,8 @@ class SampleMaker {
   SampleMaker(const image::PreprocessOptions& options, const CodecSpec& codec,
               JpegFiles files = JpegFiles::decode);
 
-  // The sample of a file, an image of pixels, or one with its own channels. Errors: as Preprocessor; unsupported
-  // (codec jpeg and a side that no JPEG has).
+  // The sample of a file, an image of pixels, or one with its own channels. Errors: as Preprocessor;
+  // unsupported (codec jpeg and a side that no JPEG has).
   image::WarningSet run_file(std::span<const std::byte> file, const image::DecodeOptions& decode);
   void run(const image::RgbView& image);
   void run(const image::WideView& image);
@@ -47,8 +47,8 @@ class SampleMaker {
   const SampleSpec& made() const noexcept { return made_; }
   // With codec jpeg: what became of it.
   std::optional<JpegUse> jpeg_use() const noexcept { return codec_ ? std::optional(use_) : std::nullopt; }
-  // What is stored: the sample, or where the codec loses something what it keeps of the sample. Valid until the
-  // next call of a member.
+  // What is stored: the sample, or where the codec loses something what it keeps of the sample. Valid until
+  // the next call of a member.
   std::span<const std::byte> stored();
 
   image::Decoder& decoder() noexcept { return decoder_; }

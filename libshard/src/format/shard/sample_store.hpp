@@ -64,8 +64,8 @@ class SampleStore {
   // Puts them to [begin, begin + stored_bytes()) of `fd`, which may be the file they are in. Errors: io.
   void place(int fd, std::uint64_t begin, std::span<const SampleState> states) const;
   // Fills the tables of the stored samples. The places are positions in `head`;
-  // those of frames count for codecs with frames only, that of shapes for free fields, that of files for codec
-  // jpeg.
+  // those of frames count for codecs with frames only, that of shapes for free fields, that of files for
+  // codec jpeg.
   struct Tables {
     std::size_t checksums = 0;
     std::size_t frame_offsets = 0;

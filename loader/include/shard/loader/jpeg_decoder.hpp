@@ -89,8 +89,8 @@ class JpegDecoder {
   // `threads`: that copy files and decode what kernels do not; 1 to 64. 0: as many as the process may use, at
   // most 8. What takes less time than to wake them, the calling thread does. Memory is allocated by the first
   // calls and kept: on a GPU up to about 2 GB, or what one image takes. With `last_stream` that of up to 8
-  // batches is kept, too; without it a GPU's is freed when its holder ends, for which the driver waits for the
-  // device. Errors: resource.
+  // batches is kept, too; without it a GPU's is freed when its holder ends, for which the driver waits for
+  // the device. Errors: resource.
   explicit JpegDecoder(std::shared_ptr<Device> device, unsigned threads = 0,
                        LastStream last_stream = nullptr);
   JpegDecoder(JpegDecoder&&) noexcept;

@@ -19,7 +19,8 @@ namespace {
 using Bytes = std::vector<std::byte>;
 using Change = std::function<void(Parts&)>;
 
-// Samples 0 and 1: 4:2:0 files of 40 x 24 pixels, as they are and turned (so 24 rows, then 40); sample 2: gray.
+// Samples 0 and 1: 4:2:0 files of 40 x 24 pixels, as they are and turned (so 24 rows, then 40); sample 2:
+// gray.
 class JpegProfile : public ::testing::Test {
  protected:
   static JpegInput input(std::size_t sample) {

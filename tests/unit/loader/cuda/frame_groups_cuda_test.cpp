@@ -1,5 +1,5 @@
-// Frames of codec jpeg through Stream::transform() on a GPU, as on the host: boxes, bands of little workspace,
-// crops, damaged frames.
+// Frames of codec jpeg through Stream::transform() on a GPU, as on the host: boxes, bands of little
+// workspace, crops, damaged frames.
 #include <gtest/gtest.h>
 
 #include <cstring>
