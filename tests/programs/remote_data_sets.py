@@ -97,7 +97,9 @@ class Reading(RemoteCase):
         server = self.serve()
         for name, more in ("jpeg", []), ("fast", ["--no-sample-digest"]):
             data = self.make_data(
-                self.path / "sets" / name, ["--size", "original", "--codec", "jpeg", "--quiet", *more], each=40
+                self.path / "sets" / name,
+                ["--size", "original", "--codec", "jpeg", "--quiet", *more],
+                each=40,
             )
             self.name = name
             for words in (

@@ -260,7 +260,8 @@ class Refused(JoinCase):
 
     def test_jpegs_of_two_qualities_are_not_told_to_be_repacked(self):
         first, other = (
-            self.convert("c", "--codec", "jpeg", "--quality", quality, out=quality) for quality in ("90", "50")
+            self.convert("c", "--codec", "jpeg", "--quality", quality, out=quality)
+            for quality in ("90", "50")
         )
         refused = self.join(first, other)
         self.refused(refused, first, other, "jpeg:90", "jpeg:50", "same quality", "concat")

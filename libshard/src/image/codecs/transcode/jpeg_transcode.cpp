@@ -20,8 +20,8 @@ struct Metadata {
   std::string_view text;
 };
 
-// All APPn and comments up to EOI, also those between scans. libjpeg would save them as a list that it walks for
-// each of them.
+// All APPn and comments up to EOI, also those between scans. libjpeg would save them as a list that it walks
+// for each of them.
 std::vector<Metadata> metadata_of(std::span<const std::byte> file) {
   std::vector<Metadata> found;
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
