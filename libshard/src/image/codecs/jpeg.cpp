@@ -119,7 +119,7 @@ void JpegReader::Impl::on_progress(j_common_ptr common) {
 }
 
 // Looks at a segment where it is in the file, and skips it as libjpeg does. What libjpeg saves is a list that
-// it walks for each segment, so a small file of very many would take hours.
+// it walks for each segment, so the time grows with the square of their number.
 boolean JpegReader::Impl::on_app1(j_decompress_ptr info) {
   using namespace std::string_view_literals;
   constexpr std::string_view kExif = "Exif\0"sv;
