@@ -47,8 +47,7 @@ def by_pillow(file):
 
 
 def resized(image, size, filter):
-    """First the columns. Pillow 12.3 and later begin with the rows where that is quicker, which changes
-    values."""
+    """First the columns. Pillow 12.3 and later begin with the rows where that is quicker."""
     filter = Image.Resampling[filter.upper()]
     return image.resize((size[0], image.height), filter).resize(size, filter)
 

@@ -26,22 +26,6 @@ constexpr std::uint32_t kRowsBetweenPolls = 64;
 constexpr int kMaxScans = 64;
 constexpr std::uint32_t kRowsAtOnce = 16;  // row pointers handed to libjpeg in one call
 
-int orientation_of(const jpeg_decompress_struct& info) {
-  using namespace std::string_view_literals;
-  constexpr std::string_view kExif = "Exif\0"sv;
-  constexpr std::string_view kXmp = "http://ns.adobe.com/xap/1.0/\0"sv;
-  std::span<const std::byte> exif;  // of several the first one counts
-  std::span<const std::byte> xmp;   // the last one
-  for (const jpeg_marker_struct* marker = info.marker_list; marker != nullptr; marker = marker->next) {
-    const std::span<const std::byte> data(reinterpret_cast<const std::byte*>(marker->data),
-                                          marker->data_length);
-    const std::string_view text(reinterpret_cast<const char*>(marker->data), marker->data_length);
-    if (text.starts_with(kExif) && text.size() >= 6 && exif.empty()) exif = data;
-    if (text.starts_with(kXmp)) xmp = data.subspan(kXmp.size());
-  }
-  return choose_orientation(exif, xmp);
-}
-
 // Whether the inverse DCT of a block reads its neighbours: libjpeg smooths progressive images whose
 // low-frequency coefficients are not all complete. Only then do rows and columns outside of a box change the
 // pixels inside.
@@ -77,6 +61,7 @@ struct JpegReader::Impl {
   // must be complete.
   void renew(OnWarning choice);
   static void on_progress(j_common_ptr common);
+  static boolean on_app1(j_decompress_ptr info);
   bool cancelled() const { return cancel != nullptr && cancel->load(std::memory_order_relaxed); }
   void choose_scale(std::uint32_t min_short_side);
   void read_into(std::uint8_t* out, std::size_t stride_bytes, std::uint32_t rows);
@@ -94,6 +79,8 @@ struct JpegReader::Impl {
   OnWarning on_warning = OnWarning::harmless;
   WarningSet warnings;
   std::span<const std::byte> scan_data;  // behind the header of the first scan
+  std::span<const std::byte> exif;       // in the file: of several the first one
+  std::span<const std::byte> xmp;        // the last one
   JpegHeader header;
   Box box;
   std::uint32_t rows_left = 0;    // of the box
@@ -115,7 +102,7 @@ void JpegReader::Impl::renew(OnWarning choice) {
   errors.reset(choice);
   info.err = errors.manager();
   warnings = {};
-  scan_data = {};
+  scan_data = exif = xmp = {};
   header = {};
   box = {};
   rows_left = skip_pixels = 0;
@@ -129,6 +116,31 @@ void JpegReader::Impl::on_progress(j_common_ptr common) {
   if (self->cancelled()) self->errors.cancel();
   if (self->info.input_scan_number > kMaxScans)
     self->errors.too_much("more than 64 scans, each a pass over the whole image");
+}
+
+// Looks at a segment where it is in the file, and skips it as libjpeg does. What libjpeg saves is a list that
+// it walks for each segment, so the time grows with the square of their number.
+boolean JpegReader::Impl::on_app1(j_decompress_ptr info) {
+  using namespace std::string_view_literals;
+  constexpr std::string_view kExif = "Exif\0"sv;
+  constexpr std::string_view kXmp = "http://ns.adobe.com/xap/1.0/\0"sv;
+  auto* self = static_cast<Impl*>(info->client_data);
+  jpeg_source_mgr& source = *info->src;
+  long size = -2;
+  for (int shift = 8; shift >= 0; shift -= 8) {
+    if (source.bytes_in_buffer == 0) source.fill_input_buffer(info);
+    --source.bytes_in_buffer;
+    size += long{*source.next_input_byte++} << shift;
+  }
+  if (size <= 0) return TRUE;
+  const auto bytes = static_cast<std::size_t>(size);
+  const std::string_view text(reinterpret_cast<const char*>(source.next_input_byte),
+                              std::min(bytes, source.bytes_in_buffer));
+  const std::span<const std::byte> data = std::as_bytes(std::span(text));
+  if (text.starts_with(kExif) && text.size() >= 6 && self->exif.empty()) self->exif = data;
+  if (text.starts_with(kXmp)) self->xmp = data.subspan(kXmp.size());
+  source.skip_input_data(info, size);
+  return TRUE;
 }
 
 void JpegReader::Impl::choose_scale(std::uint32_t min_short_side) {
@@ -201,7 +213,7 @@ const JpegHeader& JpegReader::open(std::span<const std::byte> file, const Decode
   self.cancel = options.cancel;
   self.renew(options.on_warning);
   self.errors.guard([&] {
-    jpeg_save_markers(&info, JPEG_APP0 + 1, 0xFFFF);
+    jpeg_set_marker_processor(&info, JPEG_APP0 + 1, Impl::on_app1);
     jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(file.data()),
                  static_cast<unsigned long>(file.size()));
     jpeg_read_header(&info, TRUE);
@@ -219,7 +231,7 @@ const JpegHeader& JpegReader::open(std::span<const std::byte> file, const Decode
     self.choose_scale(options.fast_min_short_side);
   });
   self.header = {info.image_width, info.image_height, info.output_width, info.output_height,
-                 orientation_of(info)};
+                 choose_orientation(self.exif, self.xmp)};
   return self.header;
 }
 

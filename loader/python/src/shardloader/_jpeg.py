@@ -92,7 +92,7 @@ def _refuse_without_bytes(files: list[Any]) -> None:
             _check.refuse(
                 f"files[{number}]",
                 type(file).__name__,
-                "the bytes of a file, as path.read_bytes(), in one piece, with the buffer protocol",
+                "the bytes of a file (path.read_bytes()), in one piece, with the buffer protocol",
             )
 
 

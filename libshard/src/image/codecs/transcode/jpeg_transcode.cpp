@@ -6,6 +6,7 @@
 
 #include "image/codecs/jpeg_errors.hpp"
 #include "image/pixels/limits.hpp"
+#include "jpeg/marker_codes.hpp"
 #include "libjpeg/output.hpp"
 #include "shard/error.hpp"
 
@@ -13,6 +14,30 @@ namespace shard::image {
 namespace {
 
 constexpr int kMostScansToRead = 64;  // as JpegReader
+
+struct Metadata {
+  int marker = 0;
+  std::string_view text;
+};
+
+// All APPn and comments up to EOI, also those between scans. libjpeg would save them as a list that it walks
+// for each of them.
+std::vector<Metadata> metadata_of(std::span<const std::byte> file) {
+  std::vector<Metadata> found;
+  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+  for (std::size_t at = text.find('\xFF'); at < text.size() - 1; at = text.find('\xFF', at)) {
+    const auto marker = static_cast<std::uint8_t>(text[++at]);
+    if (marker == jpeg::kMarkerEoi) break;
+    const bool alone = marker <= 0x01 || (marker >= jpeg::kMarkerRst0 && marker <= jpeg::kMarkerSoi);
+    if (alone || marker == 0xFF || text.size() - at < 3) continue;
+    const std::size_t size =
+        static_cast<std::uint8_t>(text[at + 1]) << 8U | static_cast<std::uint8_t>(text[at + 2]);
+    if (size < 2 || size > text.size() - at - 1) continue;
+    if (jpeg::is_ancillary(marker)) found.push_back({marker, text.substr(at + 3, size - 2)});
+    at += 1 + size;
+  }
+  return found;
+}
 
 // Baseline of one scan, from the coefficients of a file.
 class Transcoder {
@@ -36,12 +61,12 @@ class Transcoder {
   }
 
   void read(std::span<const std::byte> file);
-  std::vector<std::byte> write();
+  std::vector<std::byte> write(const std::vector<Metadata>& metadata);
 
  private:
   static void on_progress(j_common_ptr common);
   void check_coefficients() const;
-  void copy_markers();
+  void copy_markers(const std::vector<Metadata>& metadata);
 
   const TranscodeOptions options_;
   JpegErrors errors_;
@@ -62,8 +87,6 @@ void Transcoder::on_progress(j_common_ptr common) {
 
 void Transcoder::read(std::span<const std::byte> file) {
   errors_.guard([&] {
-    jpeg_save_markers(&source_, JPEG_COM, 0xFFFF);
-    for (int i = 0; i < 16; ++i) jpeg_save_markers(&source_, JPEG_APP0 + i, 0xFFFF);
     jpeg_mem_src(&source_, reinterpret_cast<const unsigned char*>(file.data()),
                  static_cast<unsigned long>(file.size()));
     jpeg_read_header(&source_, TRUE);
@@ -94,18 +117,17 @@ void Transcoder::check_coefficients() const {
 }
 
 // libjpeg writes JFIF's and Adobe's marker itself. Runs under the guard.
-void Transcoder::copy_markers() {
+void Transcoder::copy_markers(const std::vector<Metadata>& metadata) {
   using namespace std::string_view_literals;
-  for (const jpeg_marker_struct* marker = source_.marker_list; marker != nullptr; marker = marker->next) {
-    const std::string_view text(reinterpret_cast<const char*>(marker->data), marker->data_length);
-    if (target_.write_JFIF_header && marker->marker == JPEG_APP0 && text.starts_with("JFIF\0"sv)) continue;
-    if (target_.write_Adobe_marker && marker->marker == JPEG_APP0 + 14 && text.starts_with("Adobe"sv))
-      continue;
-    jpeg_write_marker(&target_, marker->marker, marker->data, marker->data_length);
+  for (const auto& [marker, text] : metadata) {
+    if (target_.write_JFIF_header && marker == JPEG_APP0 && text.starts_with("JFIF\0"sv)) continue;
+    if (target_.write_Adobe_marker && marker == JPEG_APP0 + 14 && text.starts_with("Adobe"sv)) continue;
+    jpeg_write_marker(&target_, marker, reinterpret_cast<const JOCTET*>(text.data()),
+                      static_cast<unsigned>(text.size()));
   }
 }
 
-std::vector<std::byte> Transcoder::write() {
+std::vector<std::byte> Transcoder::write(const std::vector<Metadata>& metadata) {
   if (!bytes_.attach(target_)) throw Error(ErrorCode::resource, "JPEG: no memory for the baseline file");
   try {
     errors_.guard([&] {
@@ -117,7 +139,7 @@ std::vector<std::byte> Transcoder::write() {
       target_.optimize_coding = TRUE;
       target_.restart_interval = 0;
       jpeg_write_coefficients(&target_, coefficients_);
-      copy_markers();
+      copy_markers(metadata);
       jpeg_finish_compress(&target_);
     });
   } catch (const Error& error) {
@@ -134,7 +156,7 @@ std::vector<std::byte> transcode_to_baseline(std::span<const std::byte> file,
                                              const TranscodeOptions& options) {
   Transcoder transcoder(options);
   transcoder.read(file);
-  return transcoder.write();
+  return transcoder.write(metadata_of(file));
 }
 
 }  // namespace shard::image

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string_view>
 
 #include "expect_error.hpp"
 #include "jpeg_decoding.hpp"
 #include "rounds.hpp"
+#include "shard/image/decode.hpp"
 
 namespace shard::testing {
 namespace {
@@ -46,6 +48,25 @@ TEST(JpegTranscode, KeepsOtherSegments) {
   const std::size_t jfif = all.find("JFIF");
   EXPECT_NE(jfif, std::string_view::npos);
   EXPECT_EQ(all.find("JFIF", jfif + 1), std::string_view::npos);
+}
+
+// With libjpeg's own list of segments these took half a minute: it grows with the square of their number.
+TEST(JpegTranscode, ManySegmentsTakeNoLongerThanTheirBytes) {
+  std::mt19937_64 random(1);
+  JpegOptions options;
+  options.progressive = true;
+  const std::vector<std::byte> file = random_file(random, options);
+  for (const unsigned marker : {0xE0U, 0xE1U, 0xE5U, 0xEEU, 0xFEU}) {
+    std::vector<std::byte> many(file.begin(), file.begin() + 2);
+    for (int i = 0; i < 100'000; ++i)
+      for (const unsigned byte : {0xFFU, marker, 0U, 2U}) many.push_back(static_cast<std::byte>(byte));
+    many.insert(many.end(), file.begin() + 2, file.end());
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(decode_jpeg(image::transcode_to_baseline(many)), decode_jpeg(file));
+    image::Decoder decoder;
+    EXPECT_GT(decoder.decode(many, {}).width, 0U);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5)) << marker;
+  }
 }
 
 // What tells colours stays: Adobe's marker neither comes nor goes.
