@@ -30,8 +30,8 @@ std::vector<Metadata> metadata_of(std::span<const std::byte> file) {
     if (marker == jpeg::kMarkerEoi) break;
     const bool alone = marker <= 0x01 || (marker >= jpeg::kMarkerRst0 && marker <= jpeg::kMarkerSoi);
     if (alone || marker == 0xFF || text.size() - at < 3) continue;
-    const std::size_t size =
-        static_cast<std::uint8_t>(text[at + 1]) << 8U | static_cast<std::uint8_t>(text[at + 2]);
+    const auto byte = [&](std::size_t i) { return std::size_t{static_cast<std::uint8_t>(text[i])}; };
+    const std::size_t size = byte(at + 1) << 8U | byte(at + 2);
     if (size < 2 || size > text.size() - at - 1) continue;
     if (jpeg::is_ancillary(marker)) found.push_back({marker, text.substr(at + 3, size - 2)});
     at += 1 + size;
