@@ -123,8 +123,9 @@ def convert(
     codec: "none", "zstd", "zstd:LEVEL" or "packed", all without loss; or "jpeg": with size="original" JPEG
         files are stored as they are, progressive ones as baseline with the same pixels, and all other
         images are encoded (preset is then "train" if it is not given).
-        quality: of the images that codec "jpeg" encodes, 1 to 100. None: 95. no_sample_digest: JPEG files that
-        are stored as they are are not decoded, so their pixels have no digests.
+        quality: of the images that codec "jpeg" encodes, 1 to 100. None: 95.
+        no_sample_digest: JPEG files that are stored as they are are not decoded, so their pixels have no
+        digests.
     shard_size_bytes or samples_per_shard: the size of a shard.
 
     Which images, and their labels:

@@ -79,13 +79,18 @@ TEST_F(MemoryPlan, CountsWhereOperationsAreExecutedOnAGpu) {
   EXPECT_EQ(compute_memory(info, cuda, augmented).lanes, 1U) << "its batches read what others copied";
 }
 
-// What decodes JPEGs on a GPU grows with the batches that run ahead, to a bound.
-TEST_F(MemoryPlan, CountsWhatDecodesJpegs) {
+DatasetInfo jpegs() {
   DatasetInfo info;
   info.spec = {DType::u8, Layout::nhwc, 3, 375, 500};
   info.normalization = kNormalization;
   info.codec = CodecSpec(CodecSpec::Kind::jpeg);
   info.shards.push_back({"a", 1000, 100'000'000, 0});
+  return info;
+}
+
+// What decodes JPEGs on a GPU grows with the batches that run ahead, to a bound.
+TEST_F(MemoryPlan, CountsWhatDecodesJpegs) {
+  const DatasetInfo info = jpegs();
   LoaderOptions o = options(TransportKind::staged);
   struct Row {
     std::uint64_t batch;
@@ -120,11 +125,7 @@ TEST_F(MemoryPlan, CountsWhatDecodesJpegs) {
 
 // Of random-resized crops only the boxes are decoded, unless several views are made from one decoding.
 TEST_F(MemoryPlan, CountsOnlyWhatRandomResizedCropsOfJpegsNeed) {
-  DatasetInfo info;
-  info.spec = {DType::u8, Layout::nhwc, 3, 375, 500};
-  info.normalization = kNormalization;
-  info.codec = CodecSpec(CodecSpec::Kind::jpeg);
-  info.shards.push_back({"a", 1000, 100'000'000, 0});
+  const DatasetInfo info = jpegs();
   LoaderOptions o = options(TransportKind::staged);
   const auto workspace = [&] {
     return static_cast<double>(compute_memory(info, gpu(), o).decoder.workspace_bytes);
