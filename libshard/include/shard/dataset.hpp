@@ -173,6 +173,9 @@ class Dataset {
   // when this object was made.
   bool is_remote() const noexcept;
 
+  // Some samples are those of images that are not converted (convert::open_source()).
+  bool is_unconverted() const noexcept;
+
   // As it was given to open(). Of several data sets: their paths, with " + " between them.
   const std::filesystem::path& path() const noexcept;
   // The folder that the shards are in; the first one if there are several.
@@ -230,6 +233,7 @@ class Dataset {
   Source source(std::uint32_t index) const;
 
  private:
+  friend class DatasetPart;
   friend class ShardStore;
   struct Impl;
   explicit Dataset(std::shared_ptr<Impl> impl) noexcept;

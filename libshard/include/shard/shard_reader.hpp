@@ -35,6 +35,8 @@ namespace shard {
 class DatasetPart;
 class RemoteFile;
 class StoredImages;
+struct MadeSample;
+struct UnconvertedShard;
 struct FdTraits;
 template <class Traits>
 class UniqueHandle;
@@ -125,6 +127,12 @@ class ShardReader {
   // compared with their digests. StoredImages::frame() throws unsupported while no copy is mapped, and
   // reopen() fails with EREMOTE.
   bool is_remote() const noexcept;
+  // Images that nobody has converted (convert::open_source()): each sample is made of its image when it is read.
+  // StoredImages::frame() throws unsupported, and checksums are those of what is made.
+  bool is_unconverted() const noexcept;
+  // Makes such a sample. While the result lives, the sample is not made again. Null of a shard that is a file.
+  // Errors: see convert::open_source().
+  std::shared_ptr<const MadeSample> make(std::uint64_t sample) const;
   // Its samples are in the mapping, and proven: a file, or a shard on a server of which a copy in the cache
   // or the transit area is mapped that nobody has changed since (change() looks whether). Until a loader
   // removes it from the transit area, StoredImages::frame() can be used.
@@ -199,6 +207,8 @@ class ShardReader {
   friend class StoredImages;
   struct Impl;
   explicit ShardReader(std::unique_ptr<Impl> impl) noexcept;
+  // `path`: of the images, for messages.
+  static ShardReader of_images(const std::filesystem::path& path, UnconvertedShard shard);
   // `folder` is the open folder of `path`, in which the file is looked up. It may have been renamed since.
   static ShardReader open_in(std::shared_ptr<const UniqueHandle<FdTraits>> folder,
                              const std::filesystem::path& path);
@@ -258,7 +268,7 @@ class StoredImages {
   // XXH3-64 of frame(): the same if samples are not framed().
   std::uint64_t frame_checksum(std::uint64_t sample) const;
   // The stored bytes of the sample: one frame, or a row if they are not framed(). Throws unsupported if the
-  // shard is on a server, and no copy is mapped.
+  // shard is on a server, and no copy is mapped, or if it is not converted.
   std::span<const std::byte> frame(std::uint64_t sample) const;
   // How many bytes frame() has.
   std::uint64_t frame_bytes(std::uint64_t sample) const;
@@ -280,6 +290,8 @@ class StoredImages {
                const LargestSample& largest, const CodecSpec& codec_spec, Codec codec,
                ShardHeader::Range range);
   std::string tensor(std::string_view part) const;
+  // Of a shard that is not converted: 0, or behind it those of further fields.
+  std::size_t number() const noexcept;
   // For messages: "field "mask": ".
   std::string place() const;
   // Where a sample is stored.

@@ -6,11 +6,14 @@
 #include <nanobind/stl/vector.h>
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "common.hpp"
+#include "dataset.hpp"
 #include "shard/convert/class_names.hpp"
+#include "shard/convert/source.hpp"
 #include "shard/convert/text_options.hpp"
 #include "shard/convert/work_plan.hpp"
 #include "shard/error.hpp"
@@ -144,6 +147,23 @@ nb::dict run_conversion(const nb::dict& given, const nb::object& progress) {
   return result;
 }
 
+nb::tuple open_source(const nb::dict& given) {
+  std::optional<Dataset> data;
+  convert::Listing found;
+  Background work([options = options_of(given), &data, &found](const convert::Hooks& given_hooks) {
+    convert::Hooks hooks = given_hooks;
+    hooks.planned = [&found](const convert::Listing& listing) { found = listing; };
+    data.emplace(convert::open_source(options, hooks));
+  });
+  work.wait([] {});
+  nb::dict about;
+  about["notes"] = notes_of(found);
+  nb::list rejects;
+  for (const convert::Reject& reject : found.rejects) rejects.append(nb::make_tuple(text(reject.key), text(reject.reason)));
+  about["rejects"] = rejects;
+  return nb::make_tuple(DatasetHandle{std::make_shared<const Dataset>(std::move(*data))}, about);
+}
+
 nb::list class_names(const std::filesystem::path& from) {
   std::vector<std::string> names;
   Background work([&](const convert::Hooks&) { names = convert::read_class_names(from); });
@@ -197,6 +217,7 @@ class Plan {
 }  // namespace
 
 void bind_convert(nb::module_& module) {
+  module.def("open_source", &open_source, nb::arg("options"));
   module.def("convert", &run_conversion, nb::arg("options"), nb::arg("progress").none());
   module.def("read_class_names", &class_names, nb::arg("path"));
   nb::class_<Plan>(module, "WorkPlan")

@@ -56,7 +56,7 @@ Tensor sample(const DatasetHandle& self, std::uint64_t index, std::optional<std:
   tensor.dtype = of.dtype;
   const auto axes = of.shape();
   tensor.shape.assign(axes.begin(), axes.end());
-  if (!images.framed() && !shard.is_remote()) {
+  if (!images.framed() && !shard.is_remote() && !shard.is_unconverted()) {
     tensor.owner = owner_of(self);
     tensor.data = images.frame(at.sample).data();
     return tensor;

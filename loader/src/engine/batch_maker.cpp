@@ -53,6 +53,8 @@ BatchMaker::BatchMaker(const LoaderSetup& setup, Ring& ring, const Mailbox& mail
   if (setup.dataset.is_remote() &&
       (!setup.options.remote.cache.empty() || setup.options.remote.transit_bytes > 0))
     fetcher_.emplace(setup);
+  if (setup.dataset.is_unconverted())
+    images_.emplace(setup, [this](std::uint64_t sample) { return !placement_.is_resident(sample); });
   if (setup.options.transport == TransportKind::resident) make_resident();
 }
 
@@ -99,6 +101,7 @@ void BatchMaker::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, boo
   wait_for_last_use(slot);
   placement_.choose(slot, pool_);
   wait_for_shards(slot);
+  wait_for_images(slot);
   placement_.place(slot, pool_);
   if (verify) heads_.verify(slot, pool_);
   if (slot.fetch.empty())
@@ -131,12 +134,26 @@ void BatchMaker::wait_for_shards(const Slot& slot) {
   stats_.fetch_seconds += watch.seconds();
 }
 
+void BatchMaker::wait_for_images(Slot& slot) {
+  if (!images_) return;
+  for (const auto& [row, sample] :
+       images_->before_batch(slot.epoch, slot.index, [this] { return mailbox_.stopping(); }))
+    placement_.replace(slot, row, sample);
+}
+
+LoaderStats BatchMaker::arrivals() const {
+  LoaderStats stats = fetcher_ ? fetcher_->stats() : LoaderStats();
+  if (images_) stats += images_->stats();
+  return stats;
+}
+
 bool BatchMaker::ready(std::uint64_t epoch, std::uint64_t index) {
   return !fetcher_ || fetcher_->ready(epoch, index);
 }
 
 void BatchMaker::abandon(const Slot& slot) noexcept {
   placement_.forget(slot);
+  if (images_) images_->after_batch(slot.epoch, slot.index);
   if (!fetcher_) return;
   try {  // what was queued for it may read shards where they are mapped
     queue_->wait();
@@ -163,6 +180,7 @@ void BatchMaker::end(Slot& slot) {
     if (form->decoded_by_device()) stats_.decoded_by_device += slot.locations.size();
     if (form->decoded_by_host()) stats_.decoded_by_host += slot.locations.size();
   }
+  if (images_) images_->after_batch(slot.epoch, slot.index);
   if (!fetcher_) return;
   // A device that reads host memory may still read samples where they are mapped.
   fetcher_->after_batch(slot.epoch, slot.index,

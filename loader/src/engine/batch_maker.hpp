@@ -19,6 +19,7 @@
 #include "engine/mailbox.hpp"
 #include "engine/placement.hpp"
 #include "engine/verified_heads.hpp"
+#include "prefetch/images_ahead.hpp"
 #include "prefetch/shard_fetcher.hpp"
 #include "setup/loader_setup.hpp"
 #include "slot/ring.hpp"
@@ -53,14 +54,15 @@ class BatchMaker {
     return placement_.keeps_resident() ? TransportKind::resident : transport_->kind();
   }
   std::string reason() const;
-  // Of whole shards of a server. From any thread.
-  LoaderStats arrivals() const { return fetcher_ ? fetcher_->stats() : LoaderStats(); }
+  // Of whole shards of a server, and of images that are not converted. From any thread.
+  LoaderStats arrivals() const;
 
  private:
   void prepare_slots(Ring& ring);
   void make_resident();
   void wait_for_last_use(const Slot& slot);
   void wait_for_shards(const Slot& slot);
+  void wait_for_images(Slot& slot);
   void wait_copied(const Slot& slot);
   void wait_released(Slot& slot);
 
@@ -76,6 +78,7 @@ class BatchMaker {
   std::unique_ptr<Transport> transport_;
   std::string reason_;
   ThreadPool pool_;
+  std::optional<ImagesAhead> images_;  // of a data set that is not converted
   // One stream for all copies of the copy engine. Two streams that alternate were slower (batches of 32:
   // 0.92 of the link, 0.94 with one). Two if kernels copy: the next batch's kernel begins while the last
   // blocks of this one end.

@@ -73,7 +73,7 @@ LoaderMemory plan_memory(const Dataset& dataset, const DeviceInfo& device, const
   const LoaderOptions options = check_loader_options(requested, dataset, device);
   const std::uint64_t samples = make_order(dataset, options).samples_of_rank();
   const std::vector<TransportKind> kinds =
-      transports_to_try(info, device, options, available_memory_bytes(), dataset.is_remote());
+      transports_to_try(info, device, options, available_memory_bytes(), source_of(dataset));
   LoaderMemory memory;
   for (const TransportKind kind : kinds) {
     try {

@@ -35,6 +35,21 @@ void Placement::choose(Slot& slot, ThreadPool& pool) {
   if (!setup_.form->is_free()) draw(slot, pool);  // else once sizes are known
 }
 
+void Placement::replace(Slot& slot, std::size_t row, std::uint64_t sample) {
+  batches_[slot.number].indices.samples[row] = sample;
+  slot.locations[row] = setup_.dataset.locate(sample);
+}
+
+bool Placement::is_resident(std::uint64_t sample) const {
+  if (!resident_) return false;
+  const Dataset::Location at = setup_.dataset.locate(sample);
+  for (std::uint32_t part = 0; part < setup_.forms.size(); ++part) {
+    const std::uint64_t size = setup_.forms[part]->locate(setup_.dataset, at).size_bytes;
+    if (resident_->find(resident_key(sample, part), size) == nullptr) return false;
+  }
+  return true;
+}
+
 void Placement::draw(Slot& slot, ThreadPool& pool) {
   PlacedBatch& batch = batches_[slot.number];
   setup_.set_views_of_batch(batch.indices, batch.shapes, batch.views);

@@ -56,6 +56,10 @@ class Placement {
   // Sets the samples of batch slot.index: where they are stored, and what is mixed. Starts to draw what is
   // drawn for the views, on the threads of the pool.
   void choose(Slot& slot, ThreadPool& pool);
+  // After choose(): another sample takes the place of a row's.
+  void replace(Slot& slot, std::size_t row, std::uint64_t sample);
+  // Whether a sample of the data set is on the device with all its parts.
+  bool is_resident(std::uint64_t sample) const;
   // After choose(): sets slot.fetch, the samples that are not on the device, and where each of them goes.
   // Errors name shard and sample.
   void place(Slot& slot, ThreadPool& pool);

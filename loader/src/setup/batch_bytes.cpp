@@ -111,7 +111,7 @@ std::uint64_t usual_batch_bytes(const Dataset& dataset, const LoaderOptions& opt
 // Whether samples are staged all the time, and not only until their shards are registered.
 bool stages(const Dataset& dataset, const DeviceInfo& device, const LoaderOptions& options) {
   return options.transport == TransportKind::staged || options.transport == TransportKind::direct ||
-         dataset.is_remote() || !device.registers_read_only ||
+         dataset.is_remote() || dataset.is_unconverted() || !device.registers_read_only ||
          make_stored_form(dataset.info())->decoded_by_host();
 }
 

@@ -68,6 +68,7 @@ LoaderOptions check_loader_options(LoaderOptions options) {
 
 LoaderOptions check_loader_options(LoaderOptions options, const Dataset& dataset, const DeviceInfo& device) {
   if (options.threads == 0 && dataset.is_remote()) options.threads = kRemoteThreads;
+  if (options.threads == 0 && dataset.is_unconverted()) options.threads = std::min(cpu_count(), 256U);
   LoaderOptions checked = check_loader_options(std::move(options));
   check_fields(dataset.info(), checked);
   if (checked.buckets.empty() && (checked.batch_pixels != 0 || checked.bucket_crop != BucketCrop::center))

@@ -11,10 +11,21 @@ std::string_view to_string(TransportKind kind) noexcept {
   return words_of(kind)[static_cast<std::size_t>(kind)];
 }
 
+SampleSource source_of(const Dataset& dataset) noexcept {
+  if (dataset.is_unconverted()) return SampleSource::images;
+  return dataset.is_remote() ? SampleSource::server : SampleSource::files;
+}
+
 std::vector<TransportKind> transports_to_try(const DatasetInfo& info, const DeviceInfo& device,
                                              const LoaderOptions& options, std::uint64_t available_bytes,
-                                             bool remote) {
+                                             SampleSource source) {
   using enum TransportKind;
+  if (source == SampleSource::images && (options.transport == mapped || options.transport == direct))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("transport {} needs shards, and images of this data set are not converted: use "
+                            "auto or staged, or convert them",
+                            to_string(options.transport)));
+  const bool remote = source == SampleSource::server;
   if (remote && (options.transport == mapped || options.transport == direct))
     throw Error(
         ErrorCode::invalid_argument,
@@ -22,7 +33,7 @@ std::vector<TransportKind> transports_to_try(const DatasetInfo& info, const Devi
             "transport {} needs files, and shards of this data set are on a server: use auto or staged until "
             "all of them are in the cache",
             to_string(options.transport)));
-  if (remote) return {staged};
+  if (source != SampleSource::files) return {staged};
   if (options.transport != automatic && options.transport != resident) return {options.transport};
   if (shard_bytes(info) <= available_bytes) return {mapped, staged};
   // If the device read samples where they are mapped, their pages would pass through the cache without use.
@@ -52,8 +63,9 @@ std::unique_ptr<Transport> make(TransportKind kind, const TransportContext& cont
 std::unique_ptr<Transport> make_transport(const TransportContext& context, std::string& reason) {
   const DatasetInfo& info = context.dataset->info();
   const std::uint64_t memory = available_memory_bytes();
+  const SampleSource source = source_of(*context.dataset);
   const std::vector<TransportKind> kinds =
-      transports_to_try(info, context.device->info(), *context.options, memory, context.dataset->is_remote());
+      transports_to_try(info, context.device->info(), *context.options, memory, source);
   std::string against;  // why the transports before it were not possible
   for (const TransportKind kind : kinds) {
     std::string detail;
@@ -65,8 +77,8 @@ std::unique_ptr<Transport> make_transport(const TransportContext& context, std::
       against += fmt::format("{}not {}: {}", against.empty() ? "" : "; ", to_string(kind), error.what());
       continue;
     }
-    if (context.dataset->is_remote()) {
-      reason = "shards are on a server";
+    if (source != SampleSource::files) {
+      reason = source == SampleSource::server ? "shards are on a server" : "images are not converted";
     } else if (kinds.size() == 1) {
       reason = detail.empty() ? "asked for" : fmt::format("asked for; {}", detail);
     } else if (kind == TransportKind::staged) {

@@ -9,6 +9,7 @@
 #include "base/system/stopwatch.hpp"
 #include "codec/sample_errors.hpp"
 #include "fields/views.hpp"
+#include "transport/choose.hpp"
 #include "transport/sample_io.hpp"
 #include "transport/staging_ring.hpp"
 #include "transport/transport.hpp"
@@ -27,7 +28,7 @@ class Staged final : public Transport {
  public:
   explicit Staged(const TransportContext& context)
       : context_(context),
-        in_place_(context.device->info().reads_host_memory && context.dataset->is_remote()),
+        in_place_(context.device->info().reads_host_memory && source_of(*context.dataset) != SampleSource::files),
         to_target_(in_place_ && stages_to_target(*context.dataset, *context.options)),
         ring_(*context.device, *context.pool,
               staging_memory(context.dataset->info(), *context.options, context.cache_bytes)),

@@ -155,6 +155,8 @@ struct Options {
 
   // Throws invalid_argument naming the member and its bounds.
   void check() const;
+  // The same without what a conversion alone has: `out`, and several processes.
+  void check_samples() const;
   std::uint64_t per_shard() const;
   // The same for samples of another size.
   std::uint64_t per_shard(std::uint64_t sample_bytes) const;

@@ -20,6 +20,7 @@
 #include "convert/publish/journal.hpp"
 #include "shard/convert/convert.hpp"
 #include "shard/convert/jpeg_counts.hpp"
+#include "shard/error.hpp"
 #include "shard/image/memory_budget.hpp"
 #include "shard/shard_writer.hpp"
 
@@ -77,6 +78,9 @@ class RowSource {
   // The run has failed: whoever waits in next_shard() or take() returns. Called on any thread.
   virtual void stop() noexcept = 0;
 };
+
+// Whether the run ends with this error of a row, which was read or could not be. If not, the row is a reject.
+bool ends_run(const Error& error, bool was_read);
 
 // Reads, decodes, stores and publishes all rows of a source on options.threads() threads. Adds to `summary`.
 // Errors: cancelled (hooks.cancel), the first one of a row that ends the run, io.

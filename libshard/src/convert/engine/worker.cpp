@@ -21,9 +21,6 @@
 
 namespace shard::convert {
 
-namespace {
-
-// Whether the run ends with this error of a row. If not, the row is a reject.
 bool ends_run(const Error& error, bool was_read) {
   if (error.code() == ErrorCode::cancelled || dynamic_cast<const InputChanged*>(&error) != nullptr ||
       dynamic_cast<const ServerFailure*>(&error) != nullptr)
@@ -32,6 +29,8 @@ bool ends_run(const Error& error, bool was_read) {
   return error.code() == ErrorCode::invalid_argument ||
          (error.code() == ErrorCode::resource && dynamic_cast<const UnreadableInput*>(&error) == nullptr);
 }
+
+namespace {
 
 // What one worker thread does.
 class Worker {

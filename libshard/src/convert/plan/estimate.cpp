@@ -69,6 +69,7 @@ std::uint64_t encoded_further(const Plan& plan, FurtherReader& further, image::D
 }  // namespace
 
 Estimate estimate(const Options& given, const Hooks& hooks) {
+  given.check();
   Options options = given;
   Plan plan = make_plan(options);
   options.preprocess = plan.preprocess;

@@ -68,7 +68,7 @@ std::uint64_t guessed_bytes(const image::PreprocessOptions& preprocess) {
 
 }  // namespace
 
-void Options::check() const {
+void Options::check_samples() const {
   check_pairs(pairs);
   check_annotations(*this);
   check_class_names(classes);
@@ -80,11 +80,6 @@ void Options::check() const {
   preprocess.check();
   if (images.empty())
     throw Error(ErrorCode::invalid_argument, "`images` is empty: give a folder, @list.txt, or -");
-  if (out.empty()) throw Error(ErrorCode::invalid_argument, "`out` is empty: give a folder");
-  if (world_size < 1 || rank >= world_size)
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("`rank` {} and `world_size` {}: rank must be 0 to world_size - 1", rank, world_size));
   if (max_pixels < 1) throw Error(ErrorCode::invalid_argument, "`max_pixels` must be at least 1");
   if (depth != 0 && (depth < 9 || depth > 16))
     throw Error(ErrorCode::invalid_argument,
@@ -113,6 +108,15 @@ void Options::check() const {
                             samples_per_shard));
   if (jobs > 1024)
     throw Error(ErrorCode::invalid_argument, fmt::format("`jobs` is {}; it must be at most 1024", jobs));
+}
+
+void Options::check() const {
+  check_samples();
+  if (out.empty()) throw Error(ErrorCode::invalid_argument, "`out` is empty: give a folder");
+  if (world_size < 1 || rank >= world_size)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("`rank` {} and `world_size` {}: rank must be 0 to world_size - 1", rank, world_size));
   if (is_remote(out) && (overwrite || refresh || append || shared()))
     throw Error(
         ErrorCode::invalid_argument,

@@ -297,8 +297,8 @@ std::uint64_t find_sizes(const Options& options, Plan& plan) {
 }  // namespace
 
 Plan make_plan(const Options& options) {
-  options.check();
-  refuse_out_inside_images(options);
+  options.check_samples();
+  if (!options.out.empty()) refuse_out_inside_images(options);
   Plan plan;
   scan_inputs(options, plan);
   std::optional<CocoAnnotations> annotations;

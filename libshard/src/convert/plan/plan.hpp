@@ -54,7 +54,7 @@ struct Plan {
   std::uint64_t shards() const noexcept { return (list.inputs.size() + per_shard - 1) / per_shard; }
   std::uint64_t shard_inputs(std::uint64_t shard) const noexcept;  // planned samples of a shard
 };
-// Looks up the size of every input, on options.threads() threads.
+// Looks up the size of every input, on options.threads() threads. `out` may be empty: nothing is converted.
 Plan make_plan(const Options& options);
 Listing listing_of(const Plan& plan);
 // What every shard of the plan records (recorded.hpp). `options` are those of the plan.

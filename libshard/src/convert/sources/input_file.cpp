@@ -36,6 +36,10 @@ constexpr std::size_t kKeepBytes = std::size_t{8}
 }  // namespace
 
 std::span<const std::byte> InputReader::read(const std::string& relative_path) {
+  return read_file(relative_path, kMaxFileBytes);
+}
+
+std::span<const std::byte> InputReader::read_file(const std::string& relative_path, std::size_t most) {
   const std::filesystem::path path = root_ / relative_path;
   int opened = -1;
   do {  // O_NONBLOCK: opening a pipe must not wait for its writer
@@ -46,27 +50,35 @@ std::span<const std::byte> InputReader::read(const std::string& relative_path) {
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) fail_read("read", path, errno);
   if (!S_ISREG(info.st_mode)) throw UnreadableInput(ErrorCode::unsupported, "is not a regular file");
-  const auto size = static_cast<std::size_t>(info.st_size);
+  check_input_size(static_cast<std::uint64_t>(info.st_size));
+  const std::size_t size = std::min(static_cast<std::size_t>(info.st_size), most);
   make_room(size);
   return {buffer_.data(), fill(fd.get(), 0, 0, size, path)};
 }
 
 std::span<const std::byte> InputReader::read(const Input& input) {
+  return read_front(input, kMaxFileBytes);
+}
+
+std::span<const std::byte> InputReader::read_front(const Input& input, std::size_t most) {
   const Archive* const archive = list_ != nullptr ? list_->archive_of(input) : nullptr;
-  if (archive != nullptr) return read_member(*archive, input);
-  if (list_ == nullptr || !list_->server) return read(input.path);
+  if (archive != nullptr) return read_member(*archive, input, most);
+  if (list_ == nullptr || !list_->server) return read_file(input.path, most);
   check_input_size(input.size_bytes);
   list_->server->read(input.path, {input.size_bytes, input.stamp}, buffer_);
   return buffer_;
 }
 
-std::span<const std::byte> InputReader::read_member(const Archive& archive, const Input& input) {
+std::span<const std::byte> InputReader::read_member(const Archive& archive, const Input& input,
+                                                    std::size_t most) {
   if (archive.on_server()) {
     check_input_size(input.size_bytes);
     archive.open->read_into(buffer_, input.offset, input.size_bytes);
     return buffer_;
   }
-  const auto size = static_cast<std::size_t>(input.size_bytes);
+  check_input_size(input.size_bytes);
+  const std::size_t size = std::min(static_cast<std::size_t>(input.size_bytes),
+                                    std::max(most, archive.header.size()));
   make_room(size);
   std::copy(archive.header.begin(), archive.header.end(), buffer_.begin());
   const std::size_t header = archive.header.size();

@@ -27,12 +27,15 @@ class InputReader {
   // The bytes of an input of the list; otherwise as below. Throws invalid_argument if its archive has another
   // size than when it was listed.
   std::span<const std::byte> read(const Input& input);
+  // The same without what follows the first `most` bytes, where that need not be read.
+  std::span<const std::byte> read_front(const Input& input, std::size_t most);
   // The bytes of the file, valid until the next call. Reads only regular files of at most 1 GiB. Throws
   // UnreadableInput, Error (resource).
   std::span<const std::byte> read(const std::string& relative_path);
 
  private:
-  std::span<const std::byte> read_member(const Archive& archive, const Input& input);
+  std::span<const std::byte> read_file(const std::string& relative_path, std::size_t most);
+  std::span<const std::byte> read_member(const Archive& archive, const Input& input, std::size_t most);
   void make_room(std::size_t size);
   // Into the buffer from `at` on.
   std::size_t fill(int fd, std::uint64_t offset, std::size_t at, std::size_t size,

@@ -48,13 +48,18 @@ void Dataset::Impl::add_cuts(const HashCuts& others) {
   for (const auto& [seed, levels] : others) cuts[seed] = std::max(cuts[seed], levels);
 }
 
-Dataset Dataset::open(const fs::path& path) {
-  const DatasetPath of = parse_dataset_path(path);
-  std::shared_ptr<const DatasetPart> part = DatasetPart::open(of.folder);
+Dataset DatasetPart::whole(std::shared_ptr<const DatasetPart> part) {
   DatasetInfo info = part->info();
   std::vector<ViewShard> shards;
   for (std::uint32_t i = 0; i < info.shards.size(); ++i) shards.push_back({part, i, nullptr, nullptr});
-  const Dataset whole(std::make_shared<Impl>(std::move(shards), std::move(info), path));
+  return Dataset(std::make_shared<Dataset::Impl>(std::move(shards), std::move(info), part->path()));
+}
+
+Dataset Dataset::open(const fs::path& path) {
+  const DatasetPath of = parse_dataset_path(path);
+  std::shared_ptr<const DatasetPart> part = DatasetPart::open(of.folder);
+  const Dataset whole = DatasetPart::whole(part);
+  whole.impl_->path = path;
   if (of.selection.empty()) return whole;
   RecordedSelection recorded = read_selection(*part, of.selection);
   const Dataset some = whole.select(Selection::bits(std::move(recorded.bits)));
@@ -147,6 +152,11 @@ const ShardReader& Dataset::shard(std::uint32_t index) const {
 bool Dataset::is_remote() const noexcept {
   return std::any_of(impl_->shards.begin(), impl_->shards.end(),
                      [](const ViewShard& shard) { return shard.part->is_remote(); });
+}
+
+bool Dataset::is_unconverted() const noexcept {
+  return std::any_of(impl_->shards.begin(), impl_->shards.end(),
+                     [](const ViewShard& shard) { return shard.part->is_unconverted(); });
 }
 
 const ShardReader* Dataset::opened(std::uint32_t index) const noexcept {

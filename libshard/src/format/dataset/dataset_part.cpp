@@ -17,6 +17,7 @@
 #include "base/text/quote.hpp"
 #include "format/dataset/dataset_json.hpp"
 #include "format/dataset/shard_match.hpp"
+#include "format/shard/unconverted.hpp"
 #include "remote/s3/remote_file.hpp"
 #include "shard/error.hpp"
 #include "shard/remote.hpp"
@@ -87,11 +88,24 @@ DatasetPart::~DatasetPart() {
   for (const auto& reader : readers_) delete reader.load(std::memory_order_acquire);
 }
 
+std::shared_ptr<const DatasetPart> DatasetPart::of_images(
+    fs::path path, DatasetInfo info, std::function<UnconvertedShard(std::uint32_t)> shard) {
+  const std::shared_ptr<DatasetPart> part(new DatasetPart(path, path));
+  part->readers_ = std::vector<std::atomic<const ShardReader*>>(info.shards.size());
+  part->info_ = std::move(info);
+  part->make_shard_ = std::move(shard);
+  return part;
+}
+
 fs::path DatasetPart::path_of(const ShardSummary& shard) const {
+  if (is_unconverted()) return path_;
   return remote_ ? fs::path(remote_->address_of(shard.file)) : folder_ / shard.file;
 }
 
 std::vector<std::byte> DatasetPart::read_document(const std::string& name, std::uint64_t max_bytes) const {
+  if (is_unconverted())
+    throw Error(ErrorCode::not_found,
+                fmt::format("{} is not converted, so it has no {}: convert it first", quoted(path_), name));
   if (!remote_) return read_file(folder_ / name, max_bytes);
   return remote_->client().read_all(*remote_->object(name), max_bytes);
 }
@@ -199,7 +213,9 @@ bool DatasetPart::was_moved() const noexcept {
 
 const HttpClient* DatasetPart::client() const noexcept { return remote_ ? &remote_->client() : nullptr; }
 
-ShardReader DatasetPart::open_reader(const ShardSummary& shard) const {
+ShardReader DatasetPart::open_reader(std::uint32_t index) const {
+  if (make_shard_) return ShardReader::of_images(path_, make_shard_(index));
+  const ShardSummary& shard = info_.shards[index];
   if (as_files_) return open_cached(shard);
   if (remote_) return open_remote(shard);
   try {
@@ -227,8 +243,8 @@ const ShardReader& DatasetPart::shard(std::uint32_t index) const {
   std::atomic<const ShardReader*>& place = readers_[index];
   if (const ShardReader* const open = place.load(std::memory_order_acquire)) return *open;
   const ShardSummary& expected = info_.shards[index];
-  auto reader = std::make_unique<const ShardReader>(open_reader(expected));
-  check_match(*reader, expected);
+  auto reader = std::make_unique<const ShardReader>(open_reader(index));
+  if (!is_unconverted()) check_match(*reader, expected);
   const ShardReader* winner = nullptr;
   if (place.compare_exchange_strong(winner, reader.get(), std::memory_order_acq_rel))
     winner = reader.release();

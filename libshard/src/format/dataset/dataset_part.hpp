@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -17,6 +18,7 @@
 
 namespace shard {
 
+struct UnconvertedShard;
 class HttpClient;
 class RemoteFolder;
 class ShardCache;
@@ -26,6 +28,11 @@ class DatasetPart {
  public:
   // Errors: as Dataset::open().
   static std::shared_ptr<const DatasetPart> open(const std::filesystem::path& path);
+  // Images that are not converted: `path` is their place, for messages, and `shard` makes what `info` says.
+  static std::shared_ptr<const DatasetPart> of_images(std::filesystem::path path, DatasetInfo info,
+                                                      std::function<UnconvertedShard(std::uint32_t)> shard);
+  // All samples of a part.
+  static Dataset whole(std::shared_ptr<const DatasetPart> part);
   DatasetPart(const DatasetPart&) = delete;
   DatasetPart& operator=(const DatasetPart&) = delete;
   ~DatasetPart();
@@ -37,6 +44,7 @@ class DatasetPart {
   // What dataset.json says, or the header of the shard file.
   const DatasetInfo& info() const noexcept { return info_; }
 
+  bool is_unconverted() const noexcept { return make_shard_ != nullptr; }
   // On a server, and its shards are not read as files of the cache.
   bool is_remote() const noexcept { return remote_ != nullptr && !as_files_; }
   // The client of its server; null: a local folder.
@@ -78,7 +86,7 @@ class DatasetPart {
   void fetch(const ShardReader& reader, const ShardSummary& shard, int fd, const std::stop_token& stop) const;
   bool was_moved() const noexcept;
   void check_match(const ShardReader& reader, const ShardSummary& expected) const;
-  ShardReader open_reader(const ShardSummary& shard) const;
+  ShardReader open_reader(std::uint32_t index) const;
 
   // A data set may have this part twice, so the same shard may be in use twice.
   struct InTransit {
@@ -88,6 +96,7 @@ class DatasetPart {
 
   std::filesystem::path path_;
   std::filesystem::path folder_;
+  std::function<UnconvertedShard(std::uint32_t)> make_shard_;  // null: shards are files
   std::shared_ptr<const RemoteFolder> remote_;  // null: local
   std::shared_ptr<const ShardCache> cache_;     // null: none
   std::shared_ptr<const TransitArea> transit_;  // null: none

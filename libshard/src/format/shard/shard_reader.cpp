@@ -30,10 +30,11 @@ std::uint64_t ShardReader::size() const noexcept { return impl_->header.samples;
 std::uint64_t ShardReader::file_size_bytes() const noexcept { return impl_->identity.size_bytes; }
 const FileIdentity& ShardReader::identity() const noexcept { return impl_->identity; }
 std::span<const std::byte> ShardReader::mapping() const noexcept {
-  const auto bytes = impl_->mapping->bytes();
+  const auto bytes = impl_->bytes();
   return impl_->remote ? bytes.first(static_cast<std::size_t>(impl_->header.head_end)) : bytes;
 }
 bool ShardReader::is_remote() const noexcept { return impl_->remote != nullptr; }
+bool ShardReader::is_unconverted() const noexcept { return impl_->maker != nullptr; }
 const std::map<std::string, Column>& ShardReader::columns() const noexcept { return impl_->columns; }
 const Column& ShardReader::column(std::string_view name) const {
   const auto found = impl_->columns.find(std::string(name));
@@ -47,8 +48,8 @@ const Column& ShardReader::column(std::string_view name) const {
 
 std::string ShardReader::change() const { return impl_->change(); }
 int ShardReader::reopen(int flags) const noexcept {
-  if (!impl_->remote) return impl_->reopen(flags).release();
-  errno = EREMOTE;
+  if (!impl_->remote && !impl_->maker) return impl_->reopen(flags).release();
+  errno = impl_->remote ? EREMOTE : ENOENT;
   return -1;
 }
 void ShardReader::check_unchanged() const { impl_->check_unchanged(); }
@@ -113,6 +114,7 @@ std::vector<FileRange> ShardReader::damaged_ranges(int file,
 bool ShardReader::has_head(int file) const { return impl_->has_head(file); }
 bool ShardReader::has_samples() const noexcept { return impl_->has_copy(); }
 bool ShardReader::samples_mapped() const noexcept {
+  if (impl_->maker) return false;
   return impl_->remote == nullptr || impl_->copied.load(std::memory_order_acquire) == CopyState::proven;
 }
 void ShardReader::adopt(int file, CopyState state) const {
@@ -172,6 +174,7 @@ std::string ShardReader::text(const Column& column, std::uint64_t sample) const 
 }
 
 void ShardReader::verify_head() const {
+  if (impl_->maker) return;  // it is in memory
   impl_->check_unchanged();
   std::vector<std::byte> head(static_cast<std::size_t>(impl_->header.head_end));
   impl_->copy(head, impl_->mapped(0, head.size()));

@@ -23,6 +23,7 @@
 #include "base/files/mapped_file.hpp"
 #include "base/text/quote.hpp"
 #include "format/shard/shard_profile.hpp"
+#include "format/shard/unconverted.hpp"
 #include "remote/s3/remote_file.hpp"
 #include "shard/codec.hpp"
 #include "shard/error.hpp"
@@ -58,6 +59,9 @@ struct ShardReader::Impl {
   FileIdentity identity;
   // On a server: the mapping has its head, and samples are read on demand. Null: a file.
   std::unique_ptr<const RemoteFile> remote;
+  // Not converted: what makes its samples, and keys and columns. Null: a file, here or on a server.
+  std::unique_ptr<const UnconvertedSamples> maker;
+  std::vector<std::byte> memory;
   mutable std::atomic<CopyState> copied{CopyState::none};  // remote: what the mapping has beside the head
   mutable std::atomic<std::uint64_t> abandoned{0};         // copies, so far
   std::optional<NamedCopy> named_copy;                     // written before `copied` is
@@ -98,9 +102,10 @@ struct ShardReader::Impl {
     return header.head_end / MappedFile::page_bytes() * MappedFile::page_bytes();
   }
 
+  std::span<const std::byte> bytes() const noexcept { return maker ? std::span(memory) : mapping->bytes(); }
   // Bytes of the mapping; the range is inside.
   std::span<const std::byte> mapped(std::uint64_t begin, std::uint64_t size) const {
-    return mapping->bytes().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(size));
+    return bytes().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(size));
   }
   void copy(std::span<std::byte> out, std::span<const std::byte> from) const;
   // Stored bytes, from a copy that is proven, or if they match their digest. False: there is no such copy.
@@ -127,6 +132,7 @@ struct ShardReader::Impl {
   std::vector<std::byte> read_head(std::uint64_t first_bytes, const ReadAt& read);
   void open_file();
   void open_remote(int copy);
+  void take(UnconvertedShard shard);
   // File offset of a tensor; 0: there is none.
   std::uint64_t tensor_begin(std::string_view name) const;
   void find_tensors();

@@ -1,7 +1,9 @@
 // The images of one field of an open shard. Its bytes may change meanwhile, so each offset is checked again.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <memory>
 #include <utility>
 
 #include "base/bytes.hpp"
@@ -32,6 +34,10 @@ StoredImages::StoredImages(const ShardReader::Impl& shard, std::string name, con
 
 std::string StoredImages::tensor(std::string_view part) const {
   return name_.empty() ? std::string(part) : name_ + '.' + std::string(part);
+}
+
+std::size_t StoredImages::number() const noexcept {
+  return static_cast<std::size_t>(this - shard_->images.data());
 }
 
 std::string StoredImages::place() const {
@@ -110,6 +116,7 @@ SampleSpec StoredImages::size_at(std::span<const std::byte> bytes, std::size_t a
 SampleSpec StoredImages::spec_of(std::uint64_t sample) const {
   shard_->check_index(sample);
   if (!spec_.is_free()) return spec_;
+  if (shard_->maker) return shard_->maker->spec_of(number(), sample);
   std::array<std::byte, kShapeBytes> size{};
   shard_->copy(size, shard_->mapped(shapes_ + sample * kShapeBytes, kShapeBytes));
   const SampleSpec of = size_at(size, 0);
@@ -137,6 +144,7 @@ FrameSpec StoredImages::frame_spec(std::uint64_t sample) const {
 
 FileRange StoredImages::range_of(std::uint64_t sample) const {
   shard_->check_index(sample);
+  if (shard_->maker) return {0, spec_of(sample).size_bytes()};
   if (!framed_) return {range_.begin + sample * spec_.size_bytes(), spec_.size_bytes()};
   const auto [begin, end] =
       shard_->offsets_at(offsets_name_.c_str(), frame_offsets_, sample, range_.end - range_.begin);
@@ -153,11 +161,13 @@ FileRange StoredImages::range_of(std::uint64_t sample) const {
 
 std::uint64_t StoredImages::frame_checksum(std::uint64_t sample) const {
   shard_->check_index(sample);
+  if (shard_->maker) return checksum(sample);
   return shard_->load_at(framed_ ? frame_checksums_ : checksums_, sample);
 }
 
 std::uint64_t StoredImages::checksum(std::uint64_t sample) const {
   shard_->check_index(sample);
+  if (shard_->maker) return xxh3(shard_->maker->make(sample)->images[number()].bytes);
   return shard_->load_at(checksums_, sample);
 }
 
@@ -206,6 +216,11 @@ void StoredImages::read(std::uint64_t sample, std::span<std::byte> out) const {
 
 // From a server, bytes count if they match their digest.
 void StoredImages::load_stored(std::uint64_t sample, std::uint64_t begin, std::span<std::byte> out) const {
+  if (shard_->maker) {  // made with the size that the caller has asked for
+    const std::shared_ptr<const MadeSample> made = shard_->maker->make(sample);
+    std::copy_n(made->images[number()].bytes.data(), out.size(), out.data());
+    return;
+  }
   if (!shard_->remote) {
     shard_->copy(out, shard_->mapped(begin, out.size()));
     return shard_->check_unchanged();  // the rest of the page at which a file was cut reads as zeros

@@ -41,6 +41,11 @@ std::string_view to_string(TransportKind kind) noexcept;
 enum class Verify : std::uint8_t { never, first_epoch, always };
 constexpr std::array<std::string_view, 3> words_of(Verify) { return {"never", "first_epoch", "always"}; }
 
+// What becomes of an image that cannot be used, in a data set that is not converted (convert::open_source()):
+// an error, or the next sample of the data set (after the last the first) that can be used takes its place.
+enum class OnError : std::uint8_t { raise, skip };
+constexpr std::array<std::string_view, 2> words_of(OnError) { return {"raise", "skip"}; }
+
 // How a ragged column is delivered.
 struct RaggedOptions {
   // The first rows of each sample, at most this many. 0: as many as any sample has; all shards are then
@@ -166,6 +171,7 @@ struct LoaderOptions : OrderOptions {
   bool correspondence = false;
   // Default: never. Comparing costs CPU time for each sample.
   Verify verify = Verify::never;
+  OnError on_error = OnError::raise;
   // By name. Ragged columns that are not named are padded.
   std::map<std::string, RaggedOptions> ragged;
 
@@ -174,7 +180,8 @@ struct LoaderOptions : OrderOptions {
   // Batches ahead of the consumer, 1 to 64. There are prefetch + 1 slots, so that one can be lent.
   std::uint32_t prefetch = 4;
   // Threads that copy and decompress. 0: the number of usable CPUs, at most 8;
-  // 16 while shards are on a server.
+  // 16 while shards are on a server. Where images are not converted, as many others decode them, and 0 is the
+  // number of usable CPUs.
   std::uint32_t threads = 0;
 
   MemoryOptions memory;
@@ -209,6 +216,7 @@ struct LoaderOptions : OrderOptions {
     visit("unnamed_layout", of.unnamed_layout, Limits{});
     visit("correspondence", of.correspondence, Limits{});
     visit("verify", of.verify, Limits{});
+    visit("on_error", of.on_error, Limits{});
     visit("transport", of.transport, Limits{});
     visit("prefetch", of.prefetch, Limits{.low = 1, .high = 64});
     visit("threads", of.threads, Limits{.low = 0, .high = 256});

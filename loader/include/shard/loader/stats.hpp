@@ -44,6 +44,11 @@ struct LoaderStats {
   std::uint64_t passed_bytes = 0;
   std::uint64_t transit_bytes = 0;
   std::string storage_problem{};
+  // Of images that are not converted.
+  std::uint64_t decoded_images = 0;
+  double images_seconds = 0;
+  std::uint64_t replaced_images = 0;
+  std::string unusable_images{};
 
   // visit(Statistic, pointer to the member) for each, in this order.
   template <class Visit>
@@ -100,6 +105,14 @@ struct LoaderStats {
             "what kept a shard out of the cache or the transit area, beside a lack of room, and what to do; "
             "empty: nothing. The batches are right all the same: such shards are read by range"},
         &LoaderStats::storage_problem);
+    visit(Statistic{"decoded_images", "files that were read and decoded, of images that are not converted"},
+          &LoaderStats::decoded_images);
+    visit(Statistic{"images_seconds", "batches waiting for these"}, &LoaderStats::images_seconds);
+    visit(Statistic{"replaced_images",
+                    "of them, unusable ones in whose place another sample was delivered (on_error skip)"},
+          &LoaderStats::replaced_images);
+    visit(Statistic{"unusable_images", "the first 100 of these, a line each, with the reason"},
+          &LoaderStats::unusable_images);
   }
 
   // Numbers add up; of words, the later ones count where there are any.

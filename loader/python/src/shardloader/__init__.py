@@ -43,6 +43,7 @@ from ._loader import Epoch, Loader, cuda_device_count, has_cuda
 from ._operations import Operation, ops
 from ._plan import Plan, ShardResult, convert_shard, finish, plan
 from ._progress import Progress
+from ._source import Source
 from ._statistics import Stats
 from ._targets import Boxes, Geometry, Keypoints, Pixels
 from ._writer import Writer, write
@@ -87,6 +88,7 @@ __all__ = [
     "Sampling",
     "ShardError",
     "ShardResult",
+    "Source",
     "Stats",
     "Tensor",
     "Text",

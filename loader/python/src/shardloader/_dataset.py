@@ -136,11 +136,15 @@ class Dataset:
 
     @staticmethod
     def _cooked(recipe: tuple[Any, ...]) -> Dataset:
-        """The data set of a recipe: ("open", path), ("concat", recipes), ("select", recipe, bits), ("hashed",
-        recipe, from, to, seed, the others)."""
+        """The data set of a recipe: ("open", path), ("source", options), ("concat", recipes), ("select",
+        recipe, bits), ("hashed", recipe, from, to, seed, the others)."""
         kind, of, *rest = recipe
         if kind == "open":
             return Dataset(of)
+        if kind == "source":
+            from ._source import Source  # which is a Dataset
+
+            return Source._again(of)
         if kind == "concat":
             return concat(*(Dataset._cooked(part) for part in of))
         base = Dataset._cooked(of)

@@ -309,12 +309,22 @@ class Engine:
                     self._park()
 
     def _say_problem(self, core: Any, ended: bool) -> None:
-        """Says once why shards are not kept on this machine.
+        """Says once why shards are not kept on this machine, or which images cannot be used.
         Looks after 1, 2, 4, 8, ... batches, and where an epoch ends."""
         self._asked += 1
         if self._said or not (ended or self._asked & (self._asked - 1) == 0):
             return
-        problem = core.stats()["storage_problem"]
+        stats = core.stats()
+        if stats["replaced_images"]:
+            self._said = True
+            first = stats["unusable_images"].partition("\n")[0]
+            warnings.warn(
+                f"images that cannot be used were replaced by the next one (stats().unusable_images): {first}",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+            return
+        problem = stats["storage_problem"]
         if problem:
             self._said = True
             warnings.warn(

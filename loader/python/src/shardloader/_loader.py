@@ -30,6 +30,7 @@ from ._loader_options import (
     unnamed_layout,
 )
 from ._progress import Progress, Reporter
+from ._source import opened
 from ._statistics import Stats
 from ._targets import Geometry, Target, geometry_of
 from ._targets import options_of as target_options
@@ -105,7 +106,8 @@ def _number(epoch: Any) -> int:
 class Loader:
     """Batches of a data set on a device, prefetched by threads of the library. There are no worker processes.
 
-    data: a Dataset, its path, or a mix().
+    data: a Dataset, its path, or a mix(). A folder of images, or what else convert() takes, needs no
+        conversion: it is Source(path).
     batch_size: samples per batch of this rank. The global batch is batch_size x world_size.
     device: "cpu", "cuda" (torch's current device, else 0) or "cuda:N".
     framework: the kind of arrays: "torch", "numpy" (host only), "cupy" (GPU only), "jax"
@@ -197,6 +199,9 @@ class Loader:
     threads: for copies, decompression and the host's transforms.
         0: the number of CPUs, at most 8 (16 threads for requests to a server).
     verify: when samples are compared with their checksums: "never", "first_epoch" or "always".
+    on_error: what becomes of an image of a Source that cannot be used: "raise" (CorruptError), or "skip": the
+        next sample of the data set (after the last the first) that can be used takes its place, for every
+        rank and in every epoch. stats().replaced_images counts them, and a RuntimeWarning names the first.
     memory: MemoryOptions(registered_bytes, pinned_bytes, resident_bytes, readahead_bytes, batch_bytes):
         bounds of memory.
     remote: RemoteOptions(cache, cache_bytes, transit, transit_bytes): what is kept on this machine of a data
@@ -242,9 +247,7 @@ class Loader:
         **options: Unpack[LoaderOptions],
     ) -> None:
         mixed = data if isinstance(data, Mix) else None
-        self.data = (
-            data.data if isinstance(data, Mix) else data if isinstance(data, Dataset) else Dataset(data)
-        )
+        self.data = data.data if isinstance(data, Mix) else opened(data)
         if (rank is None) != (world_size is None):
             raise InvalidArgumentError("rank and world_size go together")
         if window_shards is not None and not shuffle:

@@ -51,6 +51,7 @@ class LoaderOptions(ViewOptions, total=False):
     prefetch: Annotated[int, as_it_is, 4]
     threads: Annotated[int, as_it_is, 0]
     verify: Annotated[str, as_it_is, "never"]
+    on_error: Annotated[str, as_it_is, "raise"]
     memory: Annotated[MemoryOptions | None, members_of(MemoryOptions)]
     remote: Annotated[RemoteOptions | None, members_of(RemoteOptions)]
     max_rows: Annotated[Mapping[str, int] | None, _rows]

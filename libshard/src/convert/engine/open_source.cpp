@@ -1,0 +1,102 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "convert/engine/source_images.hpp"
+#include "convert/plan/small_images.hpp"
+#include "convert/publish/journal.hpp"
+#include "format/dataset/dataset_part.hpp"
+#include "shard/convert/source.hpp"
+
+namespace shard::convert {
+
+namespace {
+
+class ShardOfImages final : public UnconvertedSamples {
+ public:
+  ShardOfImages(std::shared_ptr<const SourceImages> images, std::uint64_t first)
+      : images_(std::move(images)), first_(first) {}
+  SampleSpec spec_of(std::size_t image, std::uint64_t sample) const override {
+    return images_->spec_of(image, first_ + sample);
+  }
+  std::shared_ptr<const MadeSample> make(std::uint64_t sample) const override {
+    return images_->make(first_ + sample);
+  }
+
+ private:
+  std::shared_ptr<const SourceImages> images_;
+  std::uint64_t first_;
+};
+
+UnconvertedShard shard_of(const std::shared_ptr<const SourceImages>& images, std::uint64_t number) {
+  const Plan& plan = images->plan();
+  UnconvertedShard shard;
+  const std::uint64_t first = number * plan.per_shard;
+  shard.spec = images->spec();
+  shard.samples = plan.shard_inputs(number);
+  shard.largest = images->largest(first, shard.samples);
+  for (std::uint64_t i = first; i < first + shard.samples; ++i) {
+    shard.key_offsets.push_back(shard.keys.size());
+    shard.keys += plan.list.inputs[i].key();
+  }
+  shard.key_offsets.push_back(shard.keys.size());
+  shard.columns.resize(1 + plan.columns.size());
+  const auto labels =
+      std::span(plan.labels.rows).subspan(first * plan.labels.row_bytes, shard.samples * plan.labels.row_bytes);
+  shard.columns.front().bytes.assign(labels.begin(), labels.end());
+  for (std::size_t c = 0; c < plan.columns.size(); ++c) {
+    const ColumnTable& table = plan.columns[c];
+    UnconvertedShard::Rows& rows = shard.columns[c + 1];
+    for (std::uint64_t i = first; i < first + shard.samples; ++i) {
+      rows.offsets.push_back(rows.bytes.size() / table.spec().row_bytes());
+      const std::span<const std::byte> own = table.rows(i);
+      rows.bytes.insert(rows.bytes.end(), own.begin(), own.end());
+    }
+    rows.offsets.push_back(rows.bytes.size() / table.spec().row_bytes());
+  }
+  shard.maker = std::make_unique<ShardOfImages>(images, first);
+  return shard;
+}
+
+DatasetInfo info_of(const SourceImages& images) {
+  const Plan& plan = images.plan();
+  DatasetInfo info(images.spec());
+  info.classes = plan.labels.classes;
+  info.source_digest = plan.source_digest;
+  info.inputs = plan.list.inputs.size();
+  info.samples_per_shard = plan.per_shard;
+  info.targets = plan.targets;
+  for (std::uint64_t number = 0; number < plan.shards(); ++number) {
+    ShardSummary shard{shard_name(number), plan.shard_inputs(number)};
+    const std::uint64_t first = number * plan.per_shard;
+    for (std::uint64_t i = first; i < first + shard.samples; ++i)
+      for (std::size_t image = 0; image <= info.fields.size(); ++image)
+        shard.size_bytes += images.spec_of(image, i).size_bytes();
+    const std::vector<LargestSample> largest = images.largest(first, shard.samples);
+    for (std::size_t image = 0; image < largest.size(); ++image)
+      if ((image == 0 ? info.spec : info.fields[image - 1].spec).is_free())
+        shard.largest.push_back(largest[image]);
+    info.shards.push_back(std::move(shard));
+  }
+  return info;
+}
+
+}  // namespace
+
+Dataset open_source(const Options& given, const Hooks& hooks) {
+  Options options = given;
+  options.out.clear();
+  options.check_samples();
+  Plan plan = make_plan(options);
+  options.preprocess = plan.preprocess;
+  const SmallImages small = look_for_small_images(plan, options);
+  if (small.many()) plan.warnings.push_back(enlargement_text(small, plan.preprocess));
+  if (hooks.planned) hooks.planned(listing_of(plan));
+  auto images = std::make_shared<const SourceImages>(std::move(plan), options, hooks);
+  DatasetInfo info = info_of(*images);
+  return DatasetPart::whole(DatasetPart::of_images(
+      options.images, std::move(info), [images](std::uint32_t number) { return shard_of(images, number); }));
+}
+
+}  // namespace shard::convert

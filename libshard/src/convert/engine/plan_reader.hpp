@@ -1,0 +1,53 @@
+// PlanReader: reads and decodes inputs of a plan, one after the other, in any order.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "convert/engine/row_source.hpp"
+#include "convert/plan/further_reader.hpp"
+#include "convert/plan/plan.hpp"
+#include "convert/plan/sample_maker.hpp"
+#include "convert/sources/input_fetcher.hpp"
+#include "convert/sources/input_file.hpp"
+
+namespace shard::convert {
+
+// Not thread safe: each thread has its own.
+class PlanReader final : public RowReader {
+ public:
+  // All must outlive the reader. `fetcher`: of inputs on servers, in the order of the plan. Null: each is
+  // read when it is asked for.
+  PlanReader(const Plan& plan, const Options& options, const std::atomic<bool>* cancel,
+             image::MemoryBudget& memory, InputFetcher* fetcher = nullptr);
+
+  bool take(std::uint64_t shard, std::uint64_t number, InputRow& row) override;
+  std::uint64_t read(InputRow& row) override;
+  void decode(RowSample& sample) override;
+  void release() noexcept override;
+
+  // Of the image that was decoded last, until the next call of a member: what it is, and its pixels; where the
+  // codec loses something, those that it keeps.
+  const SampleSpec& made() const noexcept { return maker_.made(); }
+  std::span<const std::byte> pixels() { return maker_.stored(); }
+
+ private:
+  const Input& input() const { return plan_.list.inputs[index_]; }
+  image::Size upright_size() const;
+  void check_size() const;
+
+  const Plan& plan_;
+  const Options& options_;
+  InputFetcher* fetcher_;
+  std::uint64_t index_ = 0;
+  InputReader reader_;
+  InputFetcher::Fetched fetched_;
+  std::span<const std::byte> file_;
+  FurtherReader further_;
+  SampleMaker maker_;
+  image::DecodeOptions decode_;
+};
+
+}  // namespace shard::convert

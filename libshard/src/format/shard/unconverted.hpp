@@ -1,0 +1,61 @@
+// Shards of images that nobody has converted (shard::convert::open_source()): what else a file says of its
+// samples is in memory, and each sample is made of its image when it is read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "shard/dataset_spec.hpp"
+#include "shard/error.hpp"
+
+namespace shard {
+
+// An image that cannot be a sample. A conversion would make it a reject.
+class UnusableImage : public Error {
+ public:
+  using Error::Error;
+};
+
+// One sample, decoded: its image, then those of further fields.
+struct MadeSample {
+  struct Image {
+    SampleSpec spec;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<Image> images;
+};
+
+// The samples of one shard. Thread safe, also in a child after fork().
+class UnconvertedSamples {
+ public:
+  virtual ~UnconvertedSamples() = default;
+  // Of a sample of any size, known before it is made: of the image (0), or of a further field.
+  virtual SampleSpec spec_of(std::size_t image, std::uint64_t sample) const = 0;
+  // Makes the sample, or returns what is still there of it because somebody keeps it. Errors: UnusableImage;
+  // invalid_argument (the file is not the one that was listed); resource, io.
+  virtual std::shared_ptr<const MadeSample> make(std::uint64_t sample) const = 0;
+};
+
+struct UnconvertedShard {
+  // Codec none, with its fields too.
+  DatasetSpec spec;
+  std::uint64_t samples = 0;
+  // Of the main images, then of each further field: those that are free.
+  std::vector<LargestSample> largest;
+  // Escaped keys, one after the other, and where each begins: samples + 1 numbers.
+  std::string keys;
+  std::vector<std::uint64_t> key_offsets;
+  // In the order of spec.columns: the rows of all samples. Of a ragged column or of text also where the rows
+  // of each sample begin: samples + 1 numbers.
+  struct Rows {
+    std::vector<std::byte> bytes;
+    std::vector<std::uint64_t> offsets;
+  };
+  std::vector<Rows> columns;
+  std::unique_ptr<const UnconvertedSamples> maker;
+};
+
+}  // namespace shard

@@ -1,0 +1,152 @@
+#include "prefetch/images_ahead.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/system/stopwatch.hpp"
+#include "format/shard/unconverted.hpp"
+#include "shard/error.hpp"
+
+namespace shard {
+
+namespace {
+
+constexpr std::chrono::milliseconds kTurn{20};                  // between looks at whether to stop
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30U;  // of samples that are made ahead
+
+// Batches that are begun ahead.
+std::uint64_t batches_ahead(const DatasetInfo& info, const LoaderOptions& options) {
+  std::uint64_t bytes = 0;
+  for (const ShardSummary& shard : info.shards) bytes += shard.size_bytes;
+  const std::uint64_t batch = bytes / std::max<std::uint64_t>(info.samples(), 1) * options.most_rows();
+  return std::clamp<std::uint64_t>(kMostBytes / std::max<std::uint64_t>(batch, 1), 1, options.prefetch + 1);
+}
+
+}  // namespace
+
+ImagesAhead::ImagesAhead(const LoaderSetup& setup, std::function<bool(std::uint64_t)> needed)
+    : setup_(setup),
+      needed_(std::move(needed)),
+      ahead_(batches_ahead(setup.dataset.info(), setup.options)),
+      pool_(setup.options.threads, "shard-images") {}
+
+ImagesAhead::~ImagesAhead() {
+  for (const auto& batch : batches_) batch->wanted = false;
+}
+
+std::vector<ImagesAhead::Replacement> ImagesAhead::before_batch(std::uint64_t epoch, std::uint64_t index,
+                                                                const std::function<bool()>& stopping) {
+  if (in_use_ == batches_.size() || !batches_[in_use_]->is(epoch, index)) {
+    drop_coming();
+    begin(epoch, index);
+  }
+  const std::shared_ptr<Batch> batch = batches_[in_use_++];
+  begin_ahead();
+  const Stopwatch watch;
+  while (batch->made.wait_for(kTurn) != std::future_status::ready)
+    if (stopping()) throw Error(ErrorCode::cancelled, "stopped while images are decoded");
+  {
+    const std::lock_guard lock(mutex_);
+    stats_.images_seconds += watch.seconds();
+  }
+  batch->made.get();
+  std::vector<Replacement> replaced;
+  for (const std::size_t row : batch->rows)
+    if (batch->samples[row] != batch->indices.samples[row]) replaced.push_back({row, batch->samples[row]});
+  const std::lock_guard lock(mutex_);
+  stats_.decoded_images += batch->rows.size();
+  stats_.replaced_images += replaced.size();
+  return replaced;
+}
+
+void ImagesAhead::after_batch(std::uint64_t epoch, std::uint64_t index) {
+  const auto used = batches_.begin() + static_cast<std::ptrdiff_t>(in_use_);
+  const auto found =
+      std::find_if(batches_.begin(), used, [&](const auto& batch) { return batch->is(epoch, index); });
+  if (found == used) return;
+  (*found)->wanted = false;  // it may have failed before all rows were made
+  batches_.erase(found);
+  --in_use_;
+}
+
+void ImagesAhead::drop_coming() {
+  while (batches_.size() > in_use_) {
+    batches_.back()->wanted = false;
+    batches_.pop_back();
+  }
+}
+
+// The next epoch is most likely requested next.
+void ImagesAhead::begin_ahead() {
+  std::uint64_t epoch = batches_.back()->epoch;
+  std::uint64_t index = batches_.back()->index;
+  while (batches_.size() < in_use_ + ahead_) {
+    if (++index >= setup_.order.batches()) {
+      ++epoch;
+      index = 0;
+    }
+    begin(epoch, index);
+  }
+}
+
+void ImagesAhead::begin(std::uint64_t epoch, std::uint64_t index) {
+  auto batch = std::make_shared<Batch>();
+  batch->epoch = epoch;
+  batch->index = index;
+  setup_.order.batch(epoch, index, batch->indices);
+  batch->samples = batch->indices.samples;
+  batch->kept.resize(batch->samples.size());
+  for (std::size_t row = 0; row < batch->samples.size(); ++row)
+    if (needed_(batch->samples[row])) batch->rows.push_back(row);
+  submit_rows(pool_, batch->rows.size(), batch->made,
+              [this, batch](std::size_t i) { make_row(*batch, batch->rows[i]); });
+  batches_.push_back(std::move(batch));
+}
+
+void ImagesAhead::make_row(Batch& batch, std::size_t row) {
+  const std::uint64_t size = setup_.dataset.size();
+  const bool skip = setup_.options.on_error == OnError::skip;
+  std::uint64_t& sample = batch.samples[row];
+  for (std::uint64_t tried = 1;; ++tried) {
+    if (!batch.wanted) throw Error(ErrorCode::cancelled, "the batch is not wanted any more");
+    try {
+      if (!skip || !is_unusable(sample)) {
+        const Dataset::Location at = setup_.dataset.locate(sample);
+        batch.kept[row] = setup_.dataset.shard(at.shard).make(at.sample);
+        return;
+      }
+    } catch (const UnusableImage& error) {
+      if (!skip)
+        throw Error(error.code(), fmt::format("{} (`on_error` skip puts the next sample in its place)",
+                                              error.what()));
+      note(sample, error.what());
+    }
+    if (tried == size)
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("none of the {} images can be used; {}", size, stats().unusable_images));
+    sample = (sample + 1) % size;
+  }
+}
+
+bool ImagesAhead::is_unusable(std::uint64_t sample) const {
+  const std::lock_guard lock(mutex_);
+  return unusable_.contains(sample);
+}
+
+void ImagesAhead::note(std::uint64_t sample, const char* why) {
+  const std::lock_guard lock(mutex_);
+  if (!unusable_.insert(sample).second) return;
+  if (unusable_.size() <= 100) {
+    if (!stats_.unusable_images.empty()) stats_.unusable_images += '\n';
+    stats_.unusable_images += why;
+  }
+}
+
+LoaderStats ImagesAhead::stats() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+}  // namespace shard
