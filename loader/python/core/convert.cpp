@@ -217,6 +217,10 @@ class Plan {
 }  // namespace
 
 void bind_convert(nb::module_& module) {
+  module.def("names_images", [](const std::string& path) {
+    WithoutGil without_gil;
+    return convert::names_images(path);
+  });
   module.def("open_source", &open_source, nb::arg("options"));
   module.def("convert", &run_conversion, nb::arg("options"), nb::arg("progress").none());
   module.def("read_class_names", &class_names, nb::arg("path"));

@@ -11,6 +11,9 @@
 // jpeg changes of an image is changed in its sample too.
 #pragma once
 
+#include <filesystem>
+#include <string>
+
 #include "shard/convert/convert.hpp"
 #include "shard/convert/options.hpp"
 #include "shard/dataset.hpp"
@@ -31,5 +34,12 @@ namespace shard::convert {
 // Errors: those of run() before it writes; unsupported (further images of sizes of their own beside samples of
 // any size).
 Dataset open_source(const Options& options, const Hooks& hooks = {});
+
+// Whether `path` names images, and no data set, finished or not: a list (@FILE), archives, arrays, or a folder
+// with neither dataset.json nor conversion.json.
+bool names_images(const std::string& path);
+// What `path` names: a data set, or images at their own size, in u8 (`size` original). Errors: those of
+// Dataset::open() or open_source().
+Dataset open_data(const std::filesystem::path& path, const Hooks& hooks = {});
 
 }  // namespace shard::convert

@@ -1,13 +1,19 @@
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "convert/engine/source_images.hpp"
 #include "convert/plan/small_images.hpp"
 #include "convert/publish/journal.hpp"
+#include "convert/sources/source_kind.hpp"
 #include "format/dataset/dataset_part.hpp"
 #include "shard/convert/source.hpp"
+#include "shard/convert/text_options.hpp"
+#include "shard/error.hpp"
+#include "shard/remote.hpp"
 
 namespace shard::convert {
 
@@ -97,6 +103,29 @@ Dataset open_source(const Options& given, const Hooks& hooks) {
   DatasetInfo info = info_of(*images);
   return DatasetPart::whole(DatasetPart::of_images(
       options.images, std::move(info), [images](std::uint32_t number) { return shard_of(images, number); }));
+}
+
+bool names_images(const std::string& path) {
+  try {
+    for (const SourceKind& kind : source_kinds())
+      if (kind.scan != scan_folder && kind.matches(path)) return true;
+  } catch (const Error&) {  // a form of it that is not read
+    return true;
+  }
+  std::error_code error;
+  if (is_remote(path) || !std::filesystem::is_directory(path, error)) return false;
+  const FolderState state = folder_state(path);
+  return state != FolderState::complete && state != FolderState::incomplete;
+}
+
+Dataset open_data(const std::filesystem::path& path, const Hooks& hooks) {
+  if (!names_images(path.native())) return Dataset::open(path);
+  TextOptions words;
+  words.add("size", "original");
+  Options options;
+  apply(words, options);
+  options.images = path.native();
+  return open_source(options, hooks);
 }
 
 }  // namespace shard::convert

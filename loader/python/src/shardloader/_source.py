@@ -84,22 +84,9 @@ def _absolute(images: str) -> str:
     return "@" + absolute(images[1:]) if images.startswith("@") else absolute(images)
 
 
-def _is_images(path: str) -> bool:
-    """Whether a path names images and no data set, finished or not."""
-    if path.startswith("@"):
-        return True
-    if "://" in path:
-        return path.endswith((".tar", ".npy", ".npz"))
-    if os.path.isdir(path):
-        return not any(os.path.lexists(os.path.join(path, name)) for name in ("dataset.json", "conversion.json"))
-    if os.path.exists(path):
-        return not path.endswith(".safetensors")
-    return "{" in path and "}" in path
-
-
 def opened(data: Dataset | str | os.PathLike[str]) -> Dataset:
     """The data set at a path, converted or not."""
     if isinstance(data, Dataset):
         return data
     path = os.fspath(data)
-    return Source(path) if isinstance(path, str) and _is_images(path) else Dataset(path)
+    return Source(path) if isinstance(path, str) and _core.names_images(path) else Dataset(path)
