@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -26,21 +27,31 @@ std::string named(const Options& options, const std::string& key, const std::str
   return fmt::format("{}: image {}: {}", quoted(std::filesystem::path(options.images)), quoted_key(key), why);
 }
 
-// The size of an image, upright. Reads no more of a JPEG file than its header needs.
-image::Size upright_size(InputReader& reader, const Input& input, std::uint64_t max_pixels) {
+image::Size size_in(std::span<const std::byte> file, std::uint32_t page, const Options& options) {
+  if (options.preprocess.wide()) {
+    const image::WideInfo info = image::read_wide_info(file, options.max_pixels, page);
+    return {info.width, info.height};
+  }
+  const image::ImageInfo info = image::read_info(file, options.max_pixels, page);
+  return {info.upright_width(), info.upright_height()};
+}
+
+// The size of an image, upright. Reads no more of a JPEG file than its header needs. Nothing: what the file
+// has cannot be told from its header.
+std::optional<image::Size> upright_size(InputReader& reader, const Input& input, const Options& options) {
   std::span<const std::byte> file = reader.read_front(input, kFrontBytes);
   if (file.size() == kFrontBytes) {
     try {
-      if (image::detect_format(file) == image::Format::jpeg) {
-        const image::WideInfo info = image::read_wide_info(file, max_pixels);
-        return {info.width, info.height};
-      }
+      if (image::detect_format(file) == image::Format::jpeg) return size_in(file, 0, options);
     } catch (const Error&) {  // the header is longer, or the whole file tells why not
     }
     file = reader.read(input);
   }
-  const image::WideInfo info = image::read_wide_info(file, max_pixels, input.page_number());
-  return {info.width, info.height};
+  try {
+    return size_in(file, input.page_number(), options);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -103,10 +114,16 @@ void SourceImages::find_sizes(const Hooks& hooks) {
     std::unique_ptr<InputReader>& reader = readers[thread];
     if (!reader) reader = std::make_unique<InputReader>(plan_.list);
     try {
-      const image::Size upright = upright_size(*reader, plan_.list.inputs[i], options_.max_pixels);
-      const image::Box box =
-          image::crop_box(image::resized_size(upright, options_.preprocess), options_.preprocess);
-      sizes_[i] = {box.width, box.height};
+      const auto upright = upright_size(*reader, plan_.list.inputs[i], options_);
+      if (upright) {
+        const image::Box box =
+            image::crop_box(image::resized_size(*upright, options_.preprocess), options_.preprocess);
+        sizes_[i] = {box.width, box.height};
+      } else {
+        const SampleSpec made = read(i)->images.front().spec;
+        sizes_[i] = {made.width, made.height};
+      }
+    } catch (const UnusableImage&) {  // an error of whoever reads it
     } catch (const Error& error) {
       if (ends_run(error, false)) throw;
     }
@@ -145,8 +162,22 @@ std::shared_ptr<const MadeSample> SourceImages::make(std::uint64_t input) const 
   Shared& shared = this->shared();
   if (auto there = shared.find(input)) return there;
   std::shared_ptr<const MadeSample> sample = read(input);
+  check_size(input, *sample);
   shared.keep(input, sample);
   return sample;
+}
+
+void SourceImages::check_size(std::uint64_t input, const MadeSample& made) const {
+  for (std::size_t image = 0; image < made.images.size(); ++image) {
+    const SampleSpec& is = made.images[image].spec;
+    const SampleSpec listed = spec_of(image, input);
+    if (is == listed) continue;
+    throw Error(ErrorCode::invalid_argument,
+                named(options_, plan_.list.inputs[input].key(),
+                      fmt::format("its sample has {} x {} pixels now, but had {} x {} when this run started: "
+                                  "files must not change while they are read; start again",
+                                  is.width, is.height, listed.width, listed.height)));
+  }
 }
 
 std::shared_ptr<const MadeSample> SourceImages::read(std::uint64_t input) const {
@@ -180,16 +211,6 @@ std::shared_ptr<const MadeSample> SourceImages::read(std::uint64_t input) const 
   } catch (const Error& error) {  // the reader may be used again: its next input overwrites all
     if (ends_run(error, was_read)) throw Error(error.code(), named(options_, row.key, error.what()));
     throw UnusableImage(ErrorCode::corrupt, named(options_, row.key, reject_reason(error)));
-  }
-  for (std::size_t image = 0; image < made->images.size(); ++image) {
-    const SampleSpec& is = made->images[image].spec;
-    const SampleSpec listed = spec_of(image, input);
-    if (is != listed)
-      throw Error(ErrorCode::invalid_argument,
-                  named(options_, row.key,
-                        fmt::format("its sample has {} x {} pixels now, but had {} x {} when this run started: "
-                                    "files must not change while they are read; start again",
-                                    is.width, is.height, listed.width, listed.height)));
   }
   reader->release();
   const std::lock_guard lock(shared.mutex);

@@ -15,9 +15,9 @@ namespace shard::convert {
 // Thread safe, also in a child after fork().
 class SourceImages {
  public:
-  // `options` are those of the plan. Reads the headers of all images if their samples are of any size; those
-  // that cannot be read count as 1 x 1, and are errors when they are made. Errors: cancelled, those that end a
-  // conversion.
+  // `options` are those of the plan. Reads the headers of all images if their samples are of any size, and
+  // decodes those whose header does not tell; those that cannot be used count as 1 x 1, and are errors when
+  // they are made. Errors: cancelled, those that end a conversion.
   SourceImages(Plan plan, const Options& options, const Hooks& hooks);
   SourceImages(const SourceImages&) = delete;
   SourceImages& operator=(const SourceImages&) = delete;
@@ -40,6 +40,8 @@ class SourceImages {
   Shared& shared() const;
   void find_sizes(const Hooks& hooks);
   std::shared_ptr<const MadeSample> read(std::uint64_t input) const;
+  // Of samples of any size: throws invalid_argument if it is not the one that was listed.
+  void check_size(std::uint64_t input, const MadeSample& made) const;
 
   Plan plan_;
   Options options_;

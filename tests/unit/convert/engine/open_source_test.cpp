@@ -106,6 +106,29 @@ TEST_F(OpenSource, NamesAnImageThatCannotBeUsed) {
   }
 }
 
+// Also one that is refused for its size, before its pixels are looked at.
+TEST_F(OpenSource, OpensWhateverTheHeadersSay) {
+  add_images();
+  for (const auto& entry : fs::directory_iterator(fs::path(SHARD_TEST_DATA) / "golden" / "refused"))
+    fs::copy_file(entry.path(), images_ / "a" / entry.path().filename());
+  Options options = small();
+  options.preprocess.free_size.emplace();
+  options.out = dir_.path() / "out";
+  const Summary summary = run(options);
+  const Dataset data = open_source(options);
+  std::uint64_t unusable = 0;
+  for (std::uint64_t i = 0; i < data.size(); ++i) {
+    try {
+      sample(data, i);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::corrupt) << error.what();
+      ++unusable;
+    }
+  }
+  EXPECT_GT(unusable, 20U);
+  EXPECT_EQ(unusable, summary.rejects);
+}
+
 TEST_F(OpenSource, NoticesAFileThatHasChanged) {
   add_images();
   const Dataset data = open_source(small());
