@@ -234,6 +234,7 @@ class Dataset {
 
  private:
   friend class DatasetPart;
+  friend class FrameView;
   friend class ShardStore;
   struct Impl;
   explicit Dataset(std::shared_ptr<Impl> impl) noexcept;

@@ -159,7 +159,8 @@ nb::tuple open_source(const nb::dict& given) {
   nb::dict about;
   about["notes"] = notes_of(found);
   nb::list rejects;
-  for (const convert::Reject& reject : found.rejects) rejects.append(nb::make_tuple(text(reject.key), text(reject.reason)));
+  for (const convert::Reject& reject : found.rejects)
+    rejects.append(nb::make_tuple(text(reject.key), text(reject.reason)));
   about["rejects"] = rejects;
   return nb::make_tuple(DatasetHandle{std::make_shared<const Dataset>(std::move(*data))}, about);
 }

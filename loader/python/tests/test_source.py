@@ -8,9 +8,9 @@ import tarfile
 
 import numpy as np
 import pytest
-from conftest import make_images, png
 
 import shardloader as sl
+from conftest import make_images, png
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -166,9 +166,7 @@ def test_masks_follow(photos, tmp_path):
         with Image.open(path) as image:
             turned = image.getexif().get(0x0112) == 6
             size = image.size[::-1] if turned else image.size
-        Image.fromarray(
-            np.random.default_rng(size[0]).integers(0, 5, size[::-1], np.uint8)
-        ).save(target)
+        Image.fromarray(np.random.default_rng(size[0]).integers(0, 5, size[::-1], np.uint8)).save(target)
     for options in ({"preset": "train", "size": 40}, {"size": "original"}):
         options = {"samples_per_shard": 7, "mask": f"{masks},classes=5", **options}
         source = sl.Source(photos, **options)

@@ -162,6 +162,15 @@ void BatchMaker::abandon(const Slot& slot) noexcept {
   fetcher_->abandon_batch(slot.epoch, slot.index);
 }
 
+// Of images that are not converted, some are pixels.
+std::uint64_t BatchMaker::frames_of(const Slot& slot, const PlacedBatch& batch, std::size_t part) const {
+  const std::size_t rows = slot.locations.size();
+  if (!images_) return rows;
+  const auto first = batch.files.begin() + static_cast<std::ptrdiff_t>(part * rows);
+  return static_cast<std::uint64_t>(std::count_if(first, first + static_cast<std::ptrdiff_t>(rows),
+                                                  [](const auto& file) { return file.bytes != 0; }));
+}
+
 void BatchMaker::end(Slot& slot) {
   const ProfilerRange range(*setup_.device, "shard: end batch");
   if (!slot.fetch.empty()) {
@@ -176,8 +185,9 @@ void BatchMaker::end(Slot& slot) {
   const PlacedBatch& batch = placement_.batch(slot);
   queue_->add(slot, batch, transport_->sources(slot));
   stats_.bytes += std::accumulate(batch.sizes.begin(), batch.sizes.end(), std::uint64_t{0});
-  for (const auto& form : setup_.forms) {
-    if (form->decoded_by_device()) stats_.decoded_by_device += slot.locations.size();
+  for (std::size_t part = 0; part < setup_.forms.size(); ++part) {
+    const auto& form = setup_.forms[part];
+    if (form->decoded_by_device()) stats_.decoded_by_device += frames_of(slot, batch, part);
     if (form->decoded_by_host()) stats_.decoded_by_host += slot.locations.size();
   }
   if (images_) images_->after_batch(slot.epoch, slot.index);

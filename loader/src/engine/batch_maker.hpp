@@ -64,6 +64,7 @@ class BatchMaker {
   void wait_for_shards(const Slot& slot);
   void wait_for_images(Slot& slot);
   void wait_copied(const Slot& slot);
+  std::uint64_t frames_of(const Slot& slot, const PlacedBatch& batch, std::size_t part) const;
   void wait_released(Slot& slot);
 
   const LoaderSetup& setup_;

@@ -39,48 +39,65 @@ std::size_t FrameDecoder::fit(const SampleSpec& spec, std::span<const SampleSize
 
 void FrameDecoder::queue(Stream& stream, std::span<const Event> after, const SampleSpec& spec,
                          const Frames& frames, std::byte* target, std::vector<const std::byte*>& decoded) {
+  const std::size_t rows = frames.sources.size();
+  const auto is_frame = [&](std::size_t row) { return frames.frames.files[row].bytes != 0; };
+  decoded.clear();
+  for (std::size_t first = 0; first < rows;) {
+    if (!is_frame(first)) {
+      for (const Event& event : after) stream.wait(event);
+      decoded.push_back(frames.sources[first++]);
+      continue;
+    }
+    std::size_t end = first + 1;
+    while (end < rows && is_frame(end)) ++end;
+    const std::size_t groups = decoders_.empty() ? 1 : (end - first + group_rows_ - 1) / group_rows_;
+    for (std::size_t group = 0; group < groups; ++group) {
+      const std::size_t from = first + (end - first) * group / groups;
+      const std::size_t to = first + (end - first) * (group + 1) / groups;
+      target = queue_group(stream, after, free_spec(spec), frames, from, to - from, target, decoded);
+    }
+    first = end;
+  }
+}
+
+std::byte* FrameDecoder::queue_group(Stream& stream, std::span<const Event> after, const SampleSpec& spec,
+                                     const Frames& frames, std::size_t first, std::size_t count,
+                                     std::byte* target, std::vector<const std::byte*>& decoded) {
   TransformWork work;
-  work.stored = work.delivered = free_spec(spec);
+  work.stored = work.delivered = spec;
   work.exact = true;
   work.target_is_read_soon = true;
   crops_.clear();
-  for (const SampleBox& box : frames.boxes) crops_.push_back(crop_of(box));
-  const std::size_t rows = frames.sources.size();
-  const std::size_t groups = decoders_.empty() ? 1 : (rows + group_rows_ - 1) / group_rows_;
-  decoded.clear();
-  std::uint64_t used = 0;
-  for (std::size_t group = 0; group < groups; ++group) {
-    const std::size_t first = rows * group / groups;
-    const std::size_t count = rows * (group + 1) / groups - first;
-    work.sources = frames.sources.subspan(first, count);
-    work.frame_bytes = frames.frames.sizes.subspan(first, count);
-    work.files = frames.frames.files.subspan(first, count);
-    work.sizes = frames.sizes.subspan(first, count);
-    work.crops = std::span(crops_).subspan(first, count);
-    work.target = target + used;
-    work.broken = frames.broken + first;
-    for (const SampleSize& size : work.sizes) {
-      decoded.push_back(target + used);
-      used += unpacked_room(work.stored.sized(size.height, size.width));
-    }
-    if (decoders_.empty()) {
-      for (const Event& event : after) stream.wait(event);
-      stream.transform(work);
-      continue;
-    }
-    Decoder& decoder = decoders_[next_];
-    next_ = (next_ + 1) % decoders_.size();
-    for (const Event& event : after) decoder.stream->wait(event);
-    work.workspace = decoder.workspace->data();
-    work.workspace_bytes = decoder.workspace->size_bytes();
-    try {
-      decoder.stream->transform(work);
-    } catch (...) {  // some of it may be queued: it writes to the target
-      stream.wait(decoder.stream->record());
-      throw;
-    }
-    stream.wait(decoder.stream->record());
+  for (const SampleBox& box : frames.boxes.subspan(first, count)) crops_.push_back(crop_of(box));
+  work.sources = frames.sources.subspan(first, count);
+  work.frame_bytes = frames.frames.sizes.subspan(first, count);
+  work.files = frames.frames.files.subspan(first, count);
+  work.sizes = frames.sizes.subspan(first, count);
+  work.crops = crops_;
+  work.target = target;
+  work.broken = frames.broken + first;
+  for (const SampleSize& size : work.sizes) {
+    decoded.push_back(target);
+    target += unpacked_room(spec.sized(size.height, size.width));
   }
+  if (decoders_.empty()) {
+    for (const Event& event : after) stream.wait(event);
+    stream.transform(work);
+    return target;
+  }
+  Decoder& decoder = decoders_[next_];
+  next_ = (next_ + 1) % decoders_.size();
+  for (const Event& event : after) decoder.stream->wait(event);
+  work.workspace = decoder.workspace->data();
+  work.workspace_bytes = decoder.workspace->size_bytes();
+  try {
+    decoder.stream->transform(work);
+  } catch (...) {  // some of it may be queued: it writes to the target
+    stream.wait(decoder.stream->record());
+    throw;
+  }
+  stream.wait(decoder.stream->record());
+  return target;
 }
 
 }  // namespace shard

@@ -31,7 +31,8 @@ class FrameDecoder {
   FrameDecoder(const FrameDecoder&) = delete;
   FrameDecoder& operator=(const FrameDecoder&) = delete;
 
-  // Frames, and what of each sample is decoded; the rest of it is undefined.
+  // Frames, and what of each sample is decoded; the rest of it is undefined. Where a file has no bytes, the
+  // source is the sample itself.
   struct Frames {
     std::span<const std::byte* const> sources;
     StoredFrames frames;
@@ -49,6 +50,10 @@ class FrameDecoder {
                          std::uint64_t room_bytes);
 
  private:
+  // Rows [first, first + count), all of them frames. Returns what is behind their samples.
+  std::byte* queue_group(Stream& stream, std::span<const Event> after, const SampleSpec& spec,
+                         const Frames& frames, std::size_t first, std::size_t count, std::byte* target,
+                         std::vector<const std::byte*>& decoded);
   // Work in the stream uses the workspace.
   struct Decoder {
     std::unique_ptr<Block> workspace;

@@ -67,8 +67,9 @@ LoaderMemory memory_by(TransportKind link, const Dataset& dataset, const DeviceI
 
 }  // namespace
 
-LoaderMemory plan_memory(const Dataset& dataset, const DeviceInfo& device, const LoaderOptions& requested,
+LoaderMemory plan_memory(const Dataset& data, const DeviceInfo& device, const LoaderOptions& requested,
                          std::uint64_t free_device_bytes) {
+  const Dataset dataset = for_device(data, device);
   const DatasetInfo& info = dataset.info();
   const LoaderOptions options = check_loader_options(requested, dataset, device);
   const std::uint64_t samples = make_order(dataset, options).samples_of_rank();

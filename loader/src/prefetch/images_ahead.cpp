@@ -13,7 +13,7 @@ namespace shard {
 
 namespace {
 
-constexpr std::chrono::milliseconds kTurn{20};                  // between looks at whether to stop
+constexpr std::chrono::milliseconds kTurn{20};                 // between looks at whether to stop
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30U;  // of samples that are made ahead
 
 // Batches that are begun ahead.
@@ -119,8 +119,8 @@ void ImagesAhead::make_row(Batch& batch, std::size_t row) {
       }
     } catch (const UnusableImage& error) {
       if (!skip)
-        throw Error(error.code(), fmt::format("{} (`on_error` skip puts the next sample in its place)",
-                                              error.what()));
+        throw Error(error.code(),
+                    fmt::format("{} (`on_error` skip puts the next sample in its place)", error.what()));
       note(sample, error.what());
     }
     if (tried == size)

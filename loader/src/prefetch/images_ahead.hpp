@@ -4,9 +4,9 @@
 //   before_batch(b): begin with b + 1 .. b + ahead; wait for b; its samples are kept
 //   after_batch(b):  they were copied, and are let go
 //
-// An image that is unusable is an error, or (LoaderOptions::on_error) another sample takes its place: the next
-// one of the data set, after the last one the first, that is not unusable itself. So it is the same for every
-// rank, thread count and repetition.
+// An image that is unusable is an error, or (LoaderOptions::on_error) another sample takes its place: the
+// next one of the data set, after the last one the first, that is not unusable itself. So it is the same for
+// every rank, thread count and repetition.
 #pragma once
 
 #include <atomic>
@@ -57,9 +57,9 @@ class ImagesAhead {
     std::uint64_t epoch = 0;
     std::uint64_t index = 0;
     BatchIndices indices;
-    std::vector<std::size_t> rows;                         // that are made
-    std::vector<std::uint64_t> samples;                    // of each row, in the end
-    std::vector<std::shared_ptr<const MadeSample>> kept;   // likewise
+    std::vector<std::size_t> rows;                        // that are made
+    std::vector<std::uint64_t> samples;                   // of each row, in the end
+    std::vector<std::shared_ptr<const MadeSample>> kept;  // likewise
     std::atomic<bool> wanted{true};
     std::future<void> made;
     bool is(std::uint64_t e, std::uint64_t i) const noexcept { return epoch == e && index == i; }
@@ -77,7 +77,7 @@ class ImagesAhead {
   const std::uint64_t ahead_;
   std::deque<std::shared_ptr<Batch>> batches_;  // in order; the first ones are in use
   std::size_t in_use_ = 0;
-  mutable std::mutex mutex_;                    // guards the next two
+  mutable std::mutex mutex_;  // guards the next two
   std::set<std::uint64_t> unusable_;
   LoaderStats stats_;
   ThreadPool pool_;  // destroyed first

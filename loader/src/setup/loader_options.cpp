@@ -16,6 +16,7 @@
 #include "fields/delivered_columns.hpp"
 #include "fields/fields.hpp"
 #include "fields/views.hpp"
+#include "format/dataset/frame_view.hpp"
 #include "setup/batch_bytes.hpp"
 #include "shard/error.hpp"
 #include "transform/arithmetic.hpp"
@@ -81,6 +82,10 @@ LoaderOptions check_loader_options(LoaderOptions options, const Dataset& dataset
   name_layouts(dataset.info(), checked);
   set_row_limits(dataset, checked);
   return checked;
+}
+
+Dataset for_device(Dataset data, const DeviceInfo& device) {
+  return data.is_unconverted() && !device.reads_host_memory ? FrameView::of(data) : data;
 }
 
 std::vector<std::uint64_t> samples_of_shards(const DatasetInfo& info) {

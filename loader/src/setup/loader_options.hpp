@@ -19,6 +19,9 @@ LoaderOptions check_loader_options(LoaderOptions options, const Dataset& dataset
 // unsupported, naming the field.
 void check_fields(const DatasetInfo& info, const LoaderOptions& options);
 
+// Images that are not converted: as a device that has memory of its own, and decodes, takes them.
+Dataset for_device(Dataset data, const DeviceInfo& device);
+
 // What an Order is made from.
 std::vector<std::uint64_t> samples_of_shards(const DatasetInfo& info);
 // The order of a loader, of checked options. With buckets it reads the sizes of all samples. Errors: those of

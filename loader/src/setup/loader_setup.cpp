@@ -52,8 +52,8 @@ SampleSpec padded_spec(const TransformWork& work, const TransformOptions& option
 }  // namespace
 
 LoaderSetup::LoaderSetup(Dataset data, std::shared_ptr<Device> to, LoaderOptions with)
-    : dataset(with_storage(std::move(data), with)),
-      device(require_non_null(std::move(to))),
+    : dataset(for_device(with_storage(std::move(data), with), require_non_null(to)->info())),
+      device(std::move(to)),
       asked{with.boxes, with.keypoints},
       views_text(views_to_text(views_of(with))),
       options(check_loader_options(std::move(with), dataset, device->info())),

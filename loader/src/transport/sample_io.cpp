@@ -48,7 +48,7 @@ void stage_row(const Dataset& dataset, const StoredForm& form, const FetchItem& 
       throw explained(shard, error);
     }
   }
-  if (verify) verify_stored(form, shard, at.sample, {target, item.size_bytes});
+  if (verify && !shard.is_unconverted()) verify_stored(form, shard, at.sample, {target, item.size_bytes});
 }
 
 bool wait_filled(const std::future<void>& filled, std::chrono::microseconds time) {

@@ -28,7 +28,8 @@ class Staged final : public Transport {
  public:
   explicit Staged(const TransportContext& context)
       : context_(context),
-        in_place_(context.device->info().reads_host_memory && source_of(*context.dataset) != SampleSource::files),
+        in_place_(context.device->info().reads_host_memory &&
+                  source_of(*context.dataset) != SampleSource::files),
         to_target_(in_place_ && stages_to_target(*context.dataset, *context.options)),
         ring_(*context.device, *context.pool,
               staging_memory(context.dataset->info(), *context.options, context.cache_bytes)),

@@ -17,6 +17,7 @@
 #include "shard/convert/convert.hpp"
 #include "shard/convert/options.hpp"
 #include "shard/dataset.hpp"
+#include "shard/error.hpp"
 
 namespace shard::convert {
 

@@ -48,8 +48,8 @@ UnconvertedShard shard_of(const std::shared_ptr<const SourceImages>& images, std
   }
   shard.key_offsets.push_back(shard.keys.size());
   shard.columns.resize(1 + plan.columns.size());
-  const auto labels =
-      std::span(plan.labels.rows).subspan(first * plan.labels.row_bytes, shard.samples * plan.labels.row_bytes);
+  const auto labels = std::span(plan.labels.rows)
+                          .subspan(first * plan.labels.row_bytes, shard.samples * plan.labels.row_bytes);
   shard.columns.front().bytes.assign(labels.begin(), labels.end());
   for (std::size_t c = 0; c < plan.columns.size(); ++c) {
     const ColumnTable& table = plan.columns[c];
@@ -78,7 +78,7 @@ DatasetInfo info_of(const SourceImages& images) {
     const std::uint64_t first = number * plan.per_shard;
     for (std::uint64_t i = first; i < first + shard.samples; ++i)
       for (std::size_t image = 0; image <= info.fields.size(); ++image)
-        shard.size_bytes += images.spec_of(image, i).size_bytes();
+        shard.size_bytes += images.bytes_of(image, i);
     const std::vector<LargestSample> largest = images.largest(first, shard.samples);
     for (std::size_t image = 0; image < largest.size(); ++image)
       if ((image == 0 ? info.spec : info.fields[image - 1].spec).is_free())
@@ -87,6 +87,22 @@ DatasetInfo info_of(const SourceImages& images) {
   }
   return info;
 }
+
+class SetOfImages final : public UnconvertedSet {
+ public:
+  explicit SetOfImages(std::shared_ptr<const SourceImages> images)
+      : images_(std::move(images)), info_(info_of(*images_)) {}
+  const DatasetInfo& info() const noexcept override { return info_; }
+  UnconvertedShard shard(std::uint32_t number) const override { return shard_of(images_, number); }
+  std::shared_ptr<const UnconvertedSet> with_frames() const override {
+    auto frames = images_->with_frames();
+    return frames ? std::make_shared<const SetOfImages>(std::move(frames)) : nullptr;
+  }
+
+ private:
+  std::shared_ptr<const SourceImages> images_;
+  DatasetInfo info_;
+};
 
 }  // namespace
 
@@ -100,9 +116,8 @@ Dataset open_source(const Options& given, const Hooks& hooks) {
   if (small.many()) plan.warnings.push_back(enlargement_text(small, plan.preprocess));
   if (hooks.planned) hooks.planned(listing_of(plan));
   auto images = std::make_shared<const SourceImages>(std::move(plan), options, hooks);
-  DatasetInfo info = info_of(*images);
-  return DatasetPart::whole(DatasetPart::of_images(
-      options.images, std::move(info), [images](std::uint32_t number) { return shard_of(images, number); }));
+  return DatasetPart::whole(
+      DatasetPart::of_images(options.images, std::make_shared<const SetOfImages>(std::move(images))));
 }
 
 bool names_images(const std::string& path) {

@@ -52,11 +52,22 @@ void PlanReader::decode(RowSample& sample) {
   sample.image = maker_.values();
   sample.image_bytes = maker_.made().size_bytes();
   sample.jpeg = maker_.jpeg_use();
-  sample.fields = {};
-  if (!plan_.further.empty())
-    sample.fields = further_.samples(maker_.decoder(), upright_size(), maker_.made(), decode_);
+  sample.fields = further(maker_.made());
   sample.columns.assign(1, plan_.label_row(index_));
   for (const ColumnTable& column : plan_.columns) sample.columns.push_back(column.rows(index_));
+}
+
+std::optional<JpegFrame> PlanReader::frame() {
+  check_size();
+  if (input().page != Input::kNoPage || image::detect_format(file_) != image::Format::jpeg)
+    return std::nullopt;
+  decode_.page = 0;
+  return originals_.take_undecoded(file_, decode_).frame;
+}
+
+std::span<const SampleValues> PlanReader::further(const SampleSpec& image) {
+  if (plan_.further.empty()) return {};
+  return further_.samples(maker_.decoder(), upright_size(), image, decode_);
 }
 
 void PlanReader::release() noexcept {

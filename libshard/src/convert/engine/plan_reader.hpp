@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "convert/engine/row_source.hpp"
@@ -12,6 +13,7 @@
 #include "convert/plan/sample_maker.hpp"
 #include "convert/sources/input_fetcher.hpp"
 #include "convert/sources/input_file.hpp"
+#include "shard/image/jpeg_originals.hpp"
 
 namespace shard::convert {
 
@@ -33,6 +35,12 @@ class PlanReader final : public RowReader {
   const SampleSpec& made() const noexcept { return maker_.made(); }
   std::span<const std::byte> pixels() { return maker_.stored(); }
 
+  // Instead of decode(), if samples are as large as their images: the file that was read, as a frame of codec
+  // jpeg. Nothing if it is no JPEG that a frame holds as it is, without a warning. Errors: as decode().
+  std::optional<JpegFrame> frame();
+  // The further images of an image that is stored as `image`. Valid until the next call of a member.
+  std::span<const SampleValues> further(const SampleSpec& image);
+
  private:
   const Input& input() const { return plan_.list.inputs[index_]; }
   image::Size upright_size() const;
@@ -47,6 +55,7 @@ class PlanReader final : public RowReader {
   std::span<const std::byte> file_;
   FurtherReader further_;
   SampleMaker maker_;
+  image::JpegOriginals originals_;
   image::DecodeOptions decode_;
 };
 

@@ -52,7 +52,8 @@ class PlanRows final : public RowSource {
   }
 
   std::unique_ptr<RowReader> reader(image::MemoryBudget& memory) override {
-    return std::make_unique<PlanReader>(plan_, options_, hooks_.cancel, memory, fetcher_ ? &*fetcher_ : nullptr);
+    return std::make_unique<PlanReader>(plan_, options_, hooks_.cancel, memory,
+                                        fetcher_ ? &*fetcher_ : nullptr);
   }
 
   std::size_t most_filling() const override {

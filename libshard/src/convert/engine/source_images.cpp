@@ -9,11 +9,14 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/bytes.hpp"
 #include "base/system/parallel.hpp"
 #include "base/text/quote.hpp"
 #include "convert/engine/plan_reader.hpp"
+#include "convert/plan/sample_maker.hpp"
 #include "shard/convert/decoding.hpp"
 #include "shard/error.hpp"
+#include "shard/image/jpeg_originals.hpp"
 
 namespace shard::convert {
 
@@ -34,24 +37,6 @@ image::Size size_in(std::span<const std::byte> file, std::uint32_t page, const O
   }
   const image::ImageInfo info = image::read_info(file, options.max_pixels, page);
   return {info.upright_width(), info.upright_height()};
-}
-
-// The size of an image, upright. Reads no more of a JPEG file than its header needs. Nothing: what the file
-// has cannot be told from its header.
-std::optional<image::Size> upright_size(InputReader& reader, const Input& input, const Options& options) {
-  std::span<const std::byte> file = reader.read_front(input, kFrontBytes);
-  if (file.size() == kFrontBytes) {
-    try {
-      if (image::detect_format(file) == image::Format::jpeg) return size_in(file, 0, options);
-    } catch (const Error&) {  // the header is longer, or the whole file tells why not
-    }
-    file = reader.read(input);
-  }
-  try {
-    return size_in(file, input.page_number(), options);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
 }
 
 }  // namespace
@@ -85,19 +70,32 @@ struct SourceImages::Shared {
 };
 
 SourceImages::SourceImages(Plan plan, const Options& options, const Hooks& hooks)
-    : plan_(std::move(plan)), options_(options), spec_(convert::spec_of(options, plan_)), shared_(nullptr) {
+    : plan_(std::make_shared<const Plan>(std::move(plan))),
+      options_(options),
+      spec_(convert::spec_of(options, *plan_)),
+      shared_(nullptr) {
   options_.no_sample_digest = false;  // which would leave JPEG files undecoded
   spec_.codec = {};
   for (std::size_t i = 0; i < spec_.fields.size(); ++i) {
     spec_.fields[i].codec = {};
-    if (spec_.fields[i].spec.is_free() && plan_.further[i].from.any_size)
-      throw Error(ErrorCode::unsupported,
-                  fmt::format("field {}: its files may have other sizes than their images, and samples are of "
-                              "any size, so its sizes are not known before all files are decoded: convert the "
-                              "images, or give a size",
-                              quoted(spec_.fields[i].name)));
+    if (spec_.fields[i].spec.is_free() && plan_->further[i].from.any_size)
+      throw Error(
+          ErrorCode::unsupported,
+          fmt::format("field {}: its files may have other sizes than their images, and samples are of "
+                      "any size, so its sizes are not known before all files are decoded: convert the "
+                      "images, or give a size",
+                      quoted(spec_.fields[i].name)));
   }
   if (spec_.spec.is_free()) find_sizes(hooks);
+}
+
+SourceImages::SourceImages(const SourceImages& pixels, CodecSpec codec)
+    : plan_(pixels.plan_),
+      options_(pixels.options_),
+      spec_(pixels.spec_),
+      known_(pixels.known_),
+      shared_(nullptr) {
+  spec_.codec = codec;
 }
 
 SourceImages::~SourceImages() {
@@ -105,35 +103,72 @@ SourceImages::~SourceImages() {
   if (shared != nullptr && shared->process == ::getpid()) delete shared;
 }
 
+std::shared_ptr<const SourceImages> SourceImages::with_frames() const {
+  const CodecSpec codec{CodecSpec::Kind::jpeg};
+  if (!known_ || !keeps_jpeg_files(options_.preprocess, codec) || !codec.can_hold(spec_.spec)) return nullptr;
+  if (std::none_of(known_->begin(), known_->end(), [](const Known& of) { return of.frame_bytes != 0; }))
+    return nullptr;
+  return std::shared_ptr<const SourceImages>(new SourceImages(*this, codec));
+}
+
 void SourceImages::find_sizes(const Hooks& hooks) {
-  sizes_.assign(plan_.list.inputs.size(), image::Size{1, 1});
+  auto known = std::make_shared<std::vector<Known>>(plan_->list.inputs.size());
   std::vector<std::unique_ptr<InputReader>> readers(options_.threads());
-  parallel_for(options_.threads(), sizes_.size(), [&](unsigned thread, std::uint64_t i) {
+  parallel_for(options_.threads(), known->size(), [&](unsigned thread, std::uint64_t i) {
     if (hooks.cancel != nullptr && hooks.cancel->load(std::memory_order_relaxed))
       throw Error(ErrorCode::cancelled, "cancelled while the sizes of images were read");
     std::unique_ptr<InputReader>& reader = readers[thread];
-    if (!reader) reader = std::make_unique<InputReader>(plan_.list);
+    if (!reader) reader = std::make_unique<InputReader>(plan_->list);
     try {
-      const auto upright = upright_size(*reader, plan_.list.inputs[i], options_);
-      if (upright) {
-        const image::Box box =
-            image::crop_box(image::resized_size(*upright, options_.preprocess), options_.preprocess);
-        sizes_[i] = {box.width, box.height};
-      } else {
-        const SampleSpec made = read(i)->images.front().spec;
-        sizes_[i] = {made.width, made.height};
-      }
+      (*known)[i] = look(*reader, i);
     } catch (const UnusableImage&) {  // an error of whoever reads it
     } catch (const Error& error) {
       if (ends_run(error, false)) throw;
     }
   });
+  known_ = std::move(known);
+}
+
+// Reads no more of a JPEG file than its header needs, and decodes an image whose header does not tell its
+// size.
+SourceImages::Known SourceImages::look(InputReader& reader, std::uint64_t input) const {
+  const Input& of = plan_->list.inputs[input];
+  const auto known = [&](image::Size upright, std::uint32_t frame_bytes) {
+    const image::Box box =
+        image::crop_box(image::resized_size(upright, options_.preprocess), options_.preprocess);
+    return Known{box.width, box.height, frame_bytes};
+  };
+  std::span<const std::byte> file = reader.read_front(of, kFrontBytes);
+  const bool is_jpeg = image::detect_format(file) == image::Format::jpeg;
+  if (file.size() == kFrontBytes) {
+    try {
+      if (is_jpeg)
+        return known(size_in(file, 0, options_), image::jpeg_frame_bytes(file, plan_->sizes[input]));
+    } catch (const Error&) {  // the header is longer, or the whole file tells why not
+    }
+    file = reader.read(of);
+  }
+  image::Size upright;
+  try {
+    upright = size_in(file, of.page_number(), options_);
+  } catch (const Error&) {
+    const SampleSpec made = read(input)->images.front().spec.sample;
+    return {made.width, made.height, 0};
+  }
+  return known(upright, is_jpeg ? image::jpeg_frame_bytes(file, file.size()) : 0);
 }
 
 SampleSpec SourceImages::spec_of(std::size_t image, std::uint64_t input) const {
   const SampleSpec& spec = image == 0 ? spec_.spec : spec_.fields[image - 1].spec;
   if (!spec.is_free()) return spec;
-  return spec.sized(sizes_[input].height, sizes_[input].width);
+  return spec.sized((*known_)[input].height, (*known_)[input].width);
+}
+
+std::uint64_t SourceImages::bytes_of(std::size_t image, std::uint64_t input) const {
+  const std::uint64_t pixels = spec_of(image, input).size_bytes();
+  if (image != 0 || !gives_frames()) return pixels;
+  const std::uint32_t frame = (*known_)[input].frame_bytes;
+  return frame != 0 ? frame : round_up(pixels, kMadeAlignment);
 }
 
 std::vector<LargestSample> SourceImages::largest(std::uint64_t first, std::uint64_t count) const {
@@ -142,7 +177,10 @@ std::vector<LargestSample> SourceImages::largest(std::uint64_t first, std::uint6
     if (!(image == 0 ? spec_.spec : spec_.fields[image - 1].spec).is_free()) continue;
     for (std::uint64_t i = first; i < first + count; ++i) {
       const SampleSpec of = spec_of(image, i);
-      all[image].include({of.height, of.width, of.size_bytes(), of.size_bytes()});
+      // Any file may turn out to be one that no frame holds.
+      const std::uint64_t stored =
+          std::max(bytes_of(image, i), gives_frames() ? round_up(of.size_bytes(), kMadeAlignment) : 0);
+      all[image].include({of.height, of.width, of.size_bytes(), stored});
     }
   }
   return all;
@@ -169,11 +207,11 @@ std::shared_ptr<const MadeSample> SourceImages::make(std::uint64_t input) const 
 
 void SourceImages::check_size(std::uint64_t input, const MadeSample& made) const {
   for (std::size_t image = 0; image < made.images.size(); ++image) {
-    const SampleSpec& is = made.images[image].spec;
+    const SampleSpec& is = made.images[image].spec.sample;
     const SampleSpec listed = spec_of(image, input);
     if (is == listed) continue;
     throw Error(ErrorCode::invalid_argument,
-                named(options_, plan_.list.inputs[input].key(),
+                named(options_, plan_->list.inputs[input].key(),
                       fmt::format("its sample has {} x {} pixels now, but had {} x {} when this run started: "
                                   "files must not change while they are read; start again",
                                   is.width, is.height, listed.width, listed.height)));
@@ -190,23 +228,31 @@ std::shared_ptr<const MadeSample> SourceImages::read(std::uint64_t input) const 
       shared.idle.pop_back();
     }
   }
-  if (!reader) reader = std::make_unique<PlanReader>(plan_, options_, nullptr, shared.memory);
+  if (!reader) reader = std::make_unique<PlanReader>(*plan_, options_, nullptr, shared.memory);
   auto made = std::make_shared<MadeSample>();
   InputRow row;
-  reader->take(input / plan_.per_shard, input % plan_.per_shard, row);
+  reader->take(input / plan_->per_shard, input % plan_->per_shard, row);
   bool was_read = false;
   try {
     reader->read(row);
     was_read = true;
+    std::span<const SampleValues> fields;
     RowSample sample;
-    reader->decode(sample);
-    const std::span<const std::byte> pixels = reader->pixels();
-    made->images.push_back({reader->made(), {pixels.begin(), pixels.end()}});
-    for (std::size_t i = 0; i < sample.fields.size(); ++i) {
-      const SampleValues& of = sample.fields[i];
+    if (std::optional<JpegFrame> frame = gives_frames() ? reader->frame() : std::nullopt) {
+      const SampleSpec of = spec_.spec.sized(frame->file.upright_height(), frame->file.upright_width());
+      fields = reader->further(of);
+      made->images.push_back({FrameSpec(of, frame->file), std::move(frame->bytes)});
+    } else {
+      reader->decode(sample);
+      fields = sample.fields;
+      const std::span<const std::byte> pixels = reader->pixels();
+      made->images.push_back({reader->made(), {pixels.begin(), pixels.end()}});
+      if (gives_frames()) made->images.front().bytes.resize(round_up(pixels.size(), kMadeAlignment));
+    }
+    for (std::size_t i = 0; i < fields.size(); ++i) {
       const SampleSpec& spec = spec_.fields[i].spec;
-      made->images.push_back({spec.is_free() ? spec.sized(of.height, of.width) : spec,
-                              {of.bytes.begin(), of.bytes.end()}});
+      made->images.push_back({spec.is_free() ? spec.sized(fields[i].height, fields[i].width) : spec,
+                              {fields[i].bytes.begin(), fields[i].bytes.end()}});
     }
   } catch (const Error& error) {  // the reader may be used again: its next input overwrites all
     if (ends_run(error, was_read)) throw Error(error.code(), named(options_, row.key, error.what()));

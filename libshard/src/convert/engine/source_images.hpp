@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "convert/plan/plan.hpp"
+#include "convert/sources/input_file.hpp"
 #include "format/shard/unconverted.hpp"
 #include "shard/convert/convert.hpp"
 
@@ -22,12 +23,17 @@ class SourceImages {
   SourceImages(const SourceImages&) = delete;
   SourceImages& operator=(const SourceImages&) = delete;
   ~SourceImages();
+  // The same with frames of codec jpeg. Null: samples are not as large as their images, in u8 and RGB, or no
+  // file is a JPEG that a frame can hold.
+  std::shared_ptr<const SourceImages> with_frames() const;
 
-  const Plan& plan() const noexcept { return plan_; }
-  // What all samples have: those of the conversion, with codec none.
+  const Plan& plan() const noexcept { return *plan_; }
+  // What all samples have: those of the conversion, with codec none, or jpeg for images that are frames.
   const DatasetSpec& spec() const noexcept { return spec_; }
   // Image 0 or a further one of an input.
   SampleSpec spec_of(std::size_t image, std::uint64_t input) const;
+  // How many bytes make() has for it, about.
+  std::uint64_t bytes_of(std::size_t image, std::uint64_t input) const;
   // Of inputs [first, first + count), for the images whose samples are of any size; {} of the others.
   std::vector<LargestSample> largest(std::uint64_t first, std::uint64_t count) const;
   // See UnconvertedSamples.
@@ -37,16 +43,26 @@ class SourceImages {
   // What threads share. A forked child makes its own: another thread may have held the lock.
   struct Shared;
 
+  // What the header of an image says, if samples are of any size. frame_bytes 0: a frame does not hold it.
+  struct Known {
+    std::uint32_t width = 1;
+    std::uint32_t height = 1;
+    std::uint32_t frame_bytes = 0;
+  };
+
+  SourceImages(const SourceImages& pixels, CodecSpec codec);
   Shared& shared() const;
   void find_sizes(const Hooks& hooks);
+  Known look(InputReader& reader, std::uint64_t input) const;
+  bool gives_frames() const noexcept { return spec_.codec.kind == CodecSpec::Kind::jpeg; }
   std::shared_ptr<const MadeSample> read(std::uint64_t input) const;
   // Of samples of any size: throws invalid_argument if it is not the one that was listed.
   void check_size(std::uint64_t input, const MadeSample& made) const;
 
-  Plan plan_;
+  std::shared_ptr<const Plan> plan_;
   Options options_;
   DatasetSpec spec_;
-  std::vector<image::Size> sizes_;  // of samples of any size
+  std::shared_ptr<const std::vector<Known>> known_;  // of samples of any size
   mutable std::atomic<Shared*> shared_;
 };
 

@@ -56,9 +56,7 @@ std::span<const std::byte> InputReader::read_file(const std::string& relative_pa
   return {buffer_.data(), fill(fd.get(), 0, 0, size, path)};
 }
 
-std::span<const std::byte> InputReader::read(const Input& input) {
-  return read_front(input, kMaxFileBytes);
-}
+std::span<const std::byte> InputReader::read(const Input& input) { return read_front(input, kMaxFileBytes); }
 
 std::span<const std::byte> InputReader::read_front(const Input& input, std::size_t most) {
   const Archive* const archive = list_ != nullptr ? list_->archive_of(input) : nullptr;
@@ -77,8 +75,8 @@ std::span<const std::byte> InputReader::read_member(const Archive& archive, cons
     return buffer_;
   }
   check_input_size(input.size_bytes);
-  const std::size_t size = std::min(static_cast<std::size_t>(input.size_bytes),
-                                    std::max(most, archive.header.size()));
+  const std::size_t size =
+      std::min(static_cast<std::size_t>(input.size_bytes), std::max(most, archive.header.size()));
   make_room(size);
   std::copy(archive.header.begin(), archive.header.end(), buffer_.begin());
   const std::size_t header = archive.header.size();

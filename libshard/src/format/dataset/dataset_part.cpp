@@ -88,13 +88,18 @@ DatasetPart::~DatasetPart() {
   for (const auto& reader : readers_) delete reader.load(std::memory_order_acquire);
 }
 
-std::shared_ptr<const DatasetPart> DatasetPart::of_images(
-    fs::path path, DatasetInfo info, std::function<UnconvertedShard(std::uint32_t)> shard) {
+std::shared_ptr<const DatasetPart> DatasetPart::of_images(fs::path path,
+                                                          std::shared_ptr<const UnconvertedSet> images) {
   const std::shared_ptr<DatasetPart> part(new DatasetPart(path, path));
-  part->readers_ = std::vector<std::atomic<const ShardReader*>>(info.shards.size());
-  part->info_ = std::move(info);
-  part->make_shard_ = std::move(shard);
+  part->info_ = images->info();
+  part->readers_ = std::vector<std::atomic<const ShardReader*>>(part->info_.shards.size());
+  part->images_ = std::move(images);
   return part;
+}
+
+std::shared_ptr<const DatasetPart> DatasetPart::with_frames() const {
+  auto frames = images_ ? images_->with_frames() : nullptr;
+  return frames ? of_images(path_, std::move(frames)) : nullptr;
 }
 
 fs::path DatasetPart::path_of(const ShardSummary& shard) const {
@@ -214,7 +219,7 @@ bool DatasetPart::was_moved() const noexcept {
 const HttpClient* DatasetPart::client() const noexcept { return remote_ ? &remote_->client() : nullptr; }
 
 ShardReader DatasetPart::open_reader(std::uint32_t index) const {
-  if (make_shard_) return ShardReader::of_images(path_, make_shard_(index));
+  if (images_) return ShardReader::of_images(path_, images_->shard(index));
   const ShardSummary& shard = info_.shards[index];
   if (as_files_) return open_cached(shard);
   if (remote_) return open_remote(shard);

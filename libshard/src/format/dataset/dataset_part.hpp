@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -18,7 +17,7 @@
 
 namespace shard {
 
-struct UnconvertedShard;
+class UnconvertedSet;
 class HttpClient;
 class RemoteFolder;
 class ShardCache;
@@ -28,9 +27,9 @@ class DatasetPart {
  public:
   // Errors: as Dataset::open().
   static std::shared_ptr<const DatasetPart> open(const std::filesystem::path& path);
-  // Images that are not converted: `path` is their place, for messages, and `shard` makes what `info` says.
-  static std::shared_ptr<const DatasetPart> of_images(std::filesystem::path path, DatasetInfo info,
-                                                      std::function<UnconvertedShard(std::uint32_t)> shard);
+  // Images that are not converted. `path` is their place, for messages.
+  static std::shared_ptr<const DatasetPart> of_images(std::filesystem::path path,
+                                                      std::shared_ptr<const UnconvertedSet> images);
   // All samples of a part.
   static Dataset whole(std::shared_ptr<const DatasetPart> part);
   DatasetPart(const DatasetPart&) = delete;
@@ -44,7 +43,9 @@ class DatasetPart {
   // What dataset.json says, or the header of the shard file.
   const DatasetInfo& info() const noexcept { return info_; }
 
-  bool is_unconverted() const noexcept { return make_shard_ != nullptr; }
+  bool is_unconverted() const noexcept { return images_ != nullptr; }
+  // UnconvertedSet::with_frames(). Null also of other parts.
+  std::shared_ptr<const DatasetPart> with_frames() const;
   // On a server, and its shards are not read as files of the cache.
   bool is_remote() const noexcept { return remote_ != nullptr && !as_files_; }
   // The client of its server; null: a local folder.
@@ -96,10 +97,10 @@ class DatasetPart {
 
   std::filesystem::path path_;
   std::filesystem::path folder_;
-  std::function<UnconvertedShard(std::uint32_t)> make_shard_;  // null: shards are files
-  std::shared_ptr<const RemoteFolder> remote_;  // null: local
-  std::shared_ptr<const ShardCache> cache_;     // null: none
-  std::shared_ptr<const TransitArea> transit_;  // null: none
+  std::shared_ptr<const UnconvertedSet> images_;  // null: shards are files
+  std::shared_ptr<const RemoteFolder> remote_;    // null: local
+  std::shared_ptr<const ShardCache> cache_;       // null: none
+  std::shared_ptr<const TransitArea> transit_;    // null: none
   mutable ShardTurns turns_;
   mutable std::vector<InTransit> in_transit_;  // of each shard, by whoever has its turn
   bool as_files_ = false;

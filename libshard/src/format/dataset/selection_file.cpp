@@ -262,9 +262,9 @@ void Dataset::save_selection(const std::string& name) const {
                 fmt::format("{} is on a server: save the selection in a copy of the data set, and upload it",
                             quoted(path())));
   if (part->is_unconverted())
-    throw Error(ErrorCode::unsupported,
-                fmt::format("{} is not converted: selections are saved in the folder of a data set",
-                            quoted(path())));
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{} is not converted: selections are saved in the folder of a data set", quoted(path())));
   if (part->is_lone_shard())
     throw Error(
         ErrorCode::invalid_argument,

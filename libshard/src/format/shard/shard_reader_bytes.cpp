@@ -74,7 +74,7 @@ std::vector<FileRange> ShardReader::Impl::damaged_ranges(
 
 std::string ShardReader::Impl::change() const {
   if (maker) return {};  // its images are compared with what was listed when they are read
-  if (remote) {  // what comes from the server is compared with its digests
+  if (remote) {          // what comes from the server is compared with its digests
     doubt_changed_copy();
     return {};
   }
@@ -119,9 +119,10 @@ void ShardReader::Impl::copy(std::span<std::byte> out, std::span<const std::byte
 
 void ShardReader::Impl::require_local() const {
   if (maker)
-    throw Error(ErrorCode::unsupported,
-                fmt::format("{} is not converted, so its samples are not in memory: use read() or read_frame()",
-                            quoted(path)));
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{} is not converted, so its samples are not in memory: use read() or read_frame()",
+                    quoted(path)));
   if (!remote || has_copy()) return;
   throw Error(
       ErrorCode::unsupported,

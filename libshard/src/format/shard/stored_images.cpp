@@ -129,6 +129,10 @@ SampleSpec StoredImages::spec_of(std::uint64_t sample) const {
 }
 
 FrameSpec StoredImages::frame_spec(std::uint64_t sample) const {
+  if (shard_->maker && codec_spec_.kind == CodecSpec::Kind::jpeg) {
+    shard_->check_index(sample);
+    return shard_->maker->make(sample)->images[number()].spec;
+  }
   FrameSpec of(spec_of(sample));
   if (jpeg_files_ == 0) return of;
   std::array<std::byte, kJpegFileBytes> row{};
@@ -144,6 +148,8 @@ FrameSpec StoredImages::frame_spec(std::uint64_t sample) const {
 
 FileRange StoredImages::range_of(std::uint64_t sample) const {
   shard_->check_index(sample);
+  if (shard_->maker && codec_spec_.kind == CodecSpec::Kind::jpeg)
+    return {0, shard_->maker->make(sample)->images[number()].bytes.size()};
   if (shard_->maker) return {0, spec_of(sample).size_bytes()};
   if (!framed_) return {range_.begin + sample * spec_.size_bytes(), spec_.size_bytes()};
   const auto [begin, end] =
@@ -243,7 +249,8 @@ void StoredImages::load_stored(std::uint64_t sample, std::uint64_t begin, std::s
 void StoredImages::load(std::uint64_t sample, const FrameSpec& of, std::span<std::byte> out,
                         bool check_frame) const {
   const FileRange range = range_of(sample);
-  if (!framed_) return load_stored(sample, range.begin, out);
+  const bool is_pixels = shard_->maker && of.file.bytes == 0;
+  if (!framed_ || is_pixels) return load_stored(sample, range.begin, out);
   thread_local std::vector<std::byte> frame;
   frame.resize(static_cast<std::size_t>(range.size_bytes));
   load_stored(sample, range.begin, frame);

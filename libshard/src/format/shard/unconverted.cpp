@@ -52,8 +52,9 @@ void ShardReader::Impl::take(UnconvertedShard shard) {
   for (std::size_t i = 0; i < header.columns.size(); ++i) {  // no more is appended: addresses stay
     const ColumnSpec& spec = header.columns[i];
     const UnconvertedShard::Rows& rows = shard.columns[i];
-    Column column{spec.dtype, spec.row_shape, spec.row_bytes(), mapped(places[i].first, rows.bytes.size()),
-                  spec.kind,  {}};
+    Column column{spec.dtype,       spec.row_shape,
+                  spec.row_bytes(), mapped(places[i].first, rows.bytes.size()),
+                  spec.kind,        {}};
     if (spec.kind != ColumnKind::fixed)
       column.offsets = mapped(places[i].second, rows.offsets.size() * sizeof(std::uint64_t));
     columns.emplace(spec.name, std::move(column));

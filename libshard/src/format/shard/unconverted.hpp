@@ -8,10 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "shard/codec.hpp"
 #include "shard/dataset_spec.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
+
+struct DatasetInfo;
 
 // An image that cannot be a sample. A conversion would make it a reject.
 class UnusableImage : public Error {
@@ -19,10 +22,13 @@ class UnusableImage : public Error {
   using Error::Error;
 };
 
-// One sample, decoded: its image, then those of further fields.
+inline constexpr std::uint64_t kMadeAlignment = 16;
+
+// One sample: its image, then those of further fields. Each is decoded or, with codec jpeg, a frame, or
+// pixels whose file has no bytes and which are followed by zeros up to a multiple of kMadeAlignment.
 struct MadeSample {
   struct Image {
-    SampleSpec spec;
+    FrameSpec spec;
     std::vector<std::byte> bytes;
   };
   std::vector<Image> images;
@@ -40,7 +46,7 @@ class UnconvertedSamples {
 };
 
 struct UnconvertedShard {
-  // Codec none, with its fields too.
+  // Codec none, or jpeg for images of any size. Fields have codec none.
   DatasetSpec spec;
   std::uint64_t samples = 0;
   // Of the main images, then of each further field: those that are free.
@@ -56,6 +62,17 @@ struct UnconvertedShard {
   };
   std::vector<Rows> columns;
   std::unique_ptr<const UnconvertedSamples> maker;
+};
+
+// All shards. Thread safe.
+class UnconvertedSet {
+ public:
+  virtual ~UnconvertedSet() = default;
+  virtual const DatasetInfo& info() const noexcept = 0;
+  virtual UnconvertedShard shard(std::uint32_t number) const = 0;
+  // The same samples with codec jpeg, so that a device may decode them. Null: they are not as their files
+  // are.
+  virtual std::shared_ptr<const UnconvertedSet> with_frames() const = 0;
 };
 
 }  // namespace shard

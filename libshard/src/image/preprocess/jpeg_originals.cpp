@@ -1,6 +1,8 @@
 #include "shard/image/jpeg_originals.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "image/codecs/jpeg.hpp"
@@ -8,6 +10,9 @@
 #include "image/pixels/decode_memory.hpp"
 #include "image/pixels/memory_errors.hpp"
 #include "image/pixels/pixel_buffer.hpp"
+#include "jpeg/frame.hpp"
+#include "jpeg/header.hpp"
+#include "jpeg/lanes/lane_plan.hpp"
 #include "jpeg/orient.hpp"
 
 namespace shard::image {
@@ -22,6 +27,14 @@ bool is_of_another_kind(const Error& error) {
 }
 
 }  // namespace
+
+std::uint32_t jpeg_frame_bytes(std::span<const std::byte> front, std::uint64_t file_bytes) noexcept {
+  std::optional<shard::jpeg::FrameFile> file = shard::jpeg::find_frame_file(front);
+  if (!file || file_bytes >= shard::jpeg::kMostIndexedBytes) return 0;
+  file->bytes = static_cast<std::uint32_t>(file_bytes);
+  const std::uint64_t bytes = shard::jpeg::frame_bytes(*file);
+  return bytes > UINT32_MAX ? 0 : static_cast<std::uint32_t>(bytes);
+}
 
 struct JpegOriginals::Impl {
   // Sets `sample` to the upright pixels. The reader has opened the file.

@@ -319,7 +319,7 @@ class Engine:
             self._said = True
             first = stats["unusable_images"].partition("\n")[0]
             warnings.warn(
-                f"images that cannot be used were replaced by the next one (stats().unusable_images): {first}",
+                f"unusable images were replaced by the next one (stats().unusable_images): {first}",
                 RuntimeWarning,
                 stacklevel=4,
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from . import _core, _notes, _words
+from . import _check, _core, _notes, _words
 from ._convert import absolute
 from ._convert_options import ConvertOptions, Path, for_library
 from ._dataset import Dataset
@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 # What concerns what a conversion writes, and who else converts.
-_OF_CONVERSIONS = ("overwrite", "refresh", "append", "rank", "world_size", "claim", "work", "no_sample_digest")
+_OF_CONVERSIONS = (
+    "overwrite",
+    "refresh",
+    "append",
+    "rank",
+    "world_size",
+    "claim",
+    "work",
+    "no_sample_digest",
+)
 # One of them says how large samples are; without, images keep their size.
 _SIZES = ("preset", "resize", "crop", "squash", "size", "longest", "shortest", "area", "multiple")
 
@@ -65,8 +74,8 @@ class Source(Dataset):
         _notes.before(found["notes"])
         if self.rejects:
             _notes.warn(
-                f"{len(self.rejects)} of {len(self.rejects) + len(self)} inputs of {self._path!r} are left out "
-                f"(Source.rejects), the first: {self.rejects[0][0]}: {self.rejects[0][1]}"
+                f"{len(self.rejects)} of {len(self.rejects) + len(self)} inputs of {self._path!r} are left "
+                f"out (Source.rejects), the first: {self.rejects[0][0]}: {self.rejects[0][1]}"
             )
 
     @staticmethod
@@ -88,5 +97,5 @@ def opened(data: Dataset | str | os.PathLike[str]) -> Dataset:
     """The data set at a path, converted or not."""
     if isinstance(data, Dataset):
         return data
-    path = os.fspath(data)
-    return Source(path) if isinstance(path, str) and _core.names_images(path) else Dataset(path)
+    path = _check.path("data", data)
+    return Source(path) if _core.names_images(path) else Dataset(path)
