@@ -127,11 +127,11 @@ class ShardReader {
   // compared with their digests. StoredImages::frame() throws unsupported while no copy is mapped, and
   // reopen() fails with EREMOTE.
   bool is_remote() const noexcept;
-  // Images that nobody has converted (convert::open_source()): each sample is made of its image when it is read.
-  // StoredImages::frame() throws unsupported, and checksums are those of what is made.
+  // Images that nobody has converted (convert::open_source()): each sample is made of its image when it is
+  // read. StoredImages::frame() throws unsupported, and checksums are those of what is made.
   bool is_unconverted() const noexcept;
-  // Makes such a sample. While the result lives, the sample is not made again. Null of a shard that is a file.
-  // Errors: see convert::open_source().
+  // Makes such a sample. While the result lives, the sample is not made again. Null of a shard that is a
+  // file. Errors: see convert::open_source().
   std::shared_ptr<const MadeSample> make(std::uint64_t sample) const;
   // Its samples are in the mapping, and proven: a file, or a shard on a server of which a copy in the cache
   // or the transit area is mapped that nobody has changed since (change() looks whether). Until a loader

@@ -5,8 +5,8 @@
 //   options.preprocess.free_size.emplace();  // of their own size
 //   shard::Loader loader(shard::convert::open_source(options), device, loader_options);
 //
-// Numbers, keys, labels, columns and pixels of the samples are those of the data set that run() makes with the
-// same options, as long as no image is a reject, and so are a loader's batches: a training run may begin
+// Numbers, keys, labels, columns and pixels of the samples are those of the data set that run() makes with
+// the same options, as long as no image is a reject, and so are a loader's batches: a training run may begin
 // before the conversion and end after it. Samples are decoded (codec none) whatever `codec` is; what codec
 // jpeg changes of an image is changed in its sample too.
 #pragma once
@@ -26,18 +26,18 @@ namespace shard::convert {
 //
 // Inputs that a conversion rejects while it lists them are left out. An image that turns out to be unusable
 // when it is read is an error of whoever reads it: corrupt, naming the image and the reason. A loader may
-// replace it (LoaderOptions::on_error). An image that is not the one that was listed any more (another size in
-// bytes, or in pixels where samples have sizes of their own) is invalid_argument.
+// replace it (LoaderOptions::on_error). An image that is not the one that was listed any more (another size
+// in bytes, or in pixels where samples have sizes of their own) is invalid_argument.
 //
 // The data set shares what it knows with its copies, and keeps as many decoders as threads read from it at a
 // time. Memory for decoding is bounded as in a conversion (`decode_memory_bytes`).
 //
-// Errors: those of run() before it writes; unsupported (further images of sizes of their own beside samples of
-// any size).
+// Errors: those of run() before it writes; unsupported (further images of sizes of their own beside samples
+// of any size).
 Dataset open_source(const Options& options, const Hooks& hooks = {});
 
-// Whether `path` names images, and no data set, finished or not: a list (@FILE), archives, arrays, or a folder
-// with neither dataset.json nor conversion.json.
+// Whether `path` names images, and no data set, finished or not: a list (@FILE), archives, arrays, or a
+// folder with neither dataset.json nor conversion.json.
 bool names_images(const std::string& path);
 // What `path` names: a data set, or images at their own size, in u8 (`size` original). Errors: those of
 // Dataset::open() or open_source().

@@ -29,8 +29,8 @@ struct JpegOriginal {
   bool transcoded = false;
 };
 
-// The bytes of the frame that holds a file of `file_bytes`, which begins with `front`, as it is. 0: its header is
-// one that no frame holds, or longer.
+// The bytes of the frame that holds a file of `file_bytes`, which begins with `front`, as it is. 0: its
+// header is one that no frame holds, or longer.
 std::uint32_t jpeg_frame_bytes(std::span<const std::byte> front, std::uint64_t file_bytes) noexcept;
 
 // Keeps buffers for reuse. Use one per thread.

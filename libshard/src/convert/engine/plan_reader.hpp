@@ -30,8 +30,8 @@ class PlanReader final : public RowReader {
   void decode(RowSample& sample) override;
   void release() noexcept override;
 
-  // Of the image that was decoded last, until the next call of a member: what it is, and its pixels; where the
-  // codec loses something, those that it keeps.
+  // Of the image that was decoded last, until the next call of a member: what it is, and its pixels; where
+  // the codec loses something, those that it keeps.
   const SampleSpec& made() const noexcept { return maker_.made(); }
   std::span<const std::byte> pixels() { return maker_.stored(); }
 
