@@ -1,5 +1,6 @@
 // shardbench load: what it measures is what the loader delivered.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -9,9 +10,11 @@
 #include "commands/load/load_bench.hpp"
 #include "data/load_data.hpp"
 #include "expect_error.hpp"
+#include "limits/decode_limit.hpp"
 #include "limits/load_limits.hpp"
 #include "report/section.hpp"
 #include "sections.hpp"
+#include "shard/convert/source.hpp"
 #include "temp_dir.hpp"
 
 namespace shard::bench {
@@ -111,6 +114,27 @@ TEST(ShardbenchLoad, StatesTheShareByStoredBytesWhereTheLimitIsInThem) {
        {"40 % of its limit", "100,000", "700,000", "of the limit, by stored bytes           40 %"})
     EXPECT_NE(text.find(piece), std::string::npos) << piece << "\n" << text;
   EXPECT_EQ(text.find("More than 100 %"), std::string::npos) << text;
+}
+
+TEST(ShardbenchLoad, ComparesImagesAsTheyAreWithDecodingAlone) {
+  const testing::TempDir dir;
+  const std::filesystem::path golden = std::filesystem::path(SHARD_TEST_DATA) / "golden" / "images";
+  for (int i = 0; i < 20; ++i)
+    std::filesystem::copy_file(golden / (i % 4 == 3 ? "png_gray_1.png" : "jpeg_420_33x20.jpg"),
+                               dir.path() / fmt::format("{}", i));
+  const Dataset dataset = convert::open_data(dir.path());
+  LoadCase load;
+  load.options.batch_size = 5;
+  load.options.transform.crop = CropKind::random_resized;
+  load.options.transform.crop_height = load.options.transform.crop_width = 16;
+  load.seconds = 0.01;
+  load.repeats = 1;
+  const std::vector<std::shared_ptr<Device>> devices{make_host_device(1)};
+  const LoadResult result = bench_load(dataset, devices, load);
+  ASSERT_EQ(result.samples.size(), 1U);
+  EXPECT_GT(result.limit_bytes_per_second, 0);
+  EXPECT_EQ(result.limit_is, kDecodeIs);
+  EXPECT_GE(result.stats[0].decoded_images, 20U);
 }
 
 TEST(ShardbenchLoad, DividesTheDataSetBetweenDevices) {

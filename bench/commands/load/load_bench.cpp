@@ -5,6 +5,7 @@
 
 #include "harness/measure.hpp"
 #include "harness/stats.hpp"
+#include "limits/decode_limit.hpp"
 #include "limits/load_limits.hpp"
 #include "limits/network.hpp"
 
@@ -15,6 +16,7 @@ namespace {
 constexpr double kWarmStep = 0.2;  // seconds
 constexpr double kWarmUp = 60;
 constexpr double kNetworkSeconds = 1;
+constexpr double kDecodeSeconds = 1;
 constexpr double kShard = 6;  // in which a shard is registered on a GPU, pauses included
 
 double median(const std::vector<double>& values) { return median_of(values, std::identity{}); }
@@ -29,10 +31,15 @@ class Limits {
         options_(options),
         sample_bytes_(mean_sample_bytes(dataset)),
         frame_bytes_(mean_frame_bytes(dataset)) {
-    if (transport == TransportKind::direct && !dataset.is_remote()) disk_.emplace(dataset, options);
+    if (dataset.is_unconverted())
+      decode_.emplace(dataset.path().native(), options.threads);
+    else if (transport == TransportKind::direct && !dataset.is_remote())
+      disk_.emplace(dataset, options);
   }
   void measure() {
-    if (dataset_.is_remote()) {
+    if (decode_) {
+      limits_.push_back(decode_->measure(kDecodeSeconds) * static_cast<double>(sample_bytes_));
+    } else if (dataset_.is_remote()) {
       limits_.push_back(network_rate(dataset_.folder(), dataset_.info(), kNetworkSeconds));
     } else if (disk_) {
       limits_.push_back(disk_->fastest());
@@ -49,8 +56,9 @@ class Limits {
     result.limit_frame_bytes_per_second = result.limit_bytes_per_second * frames_of_limit();
     result.random_bytes_per_second = median(random_);
     if (disk_) result.random_is = disk_->as_loader_is();
-    result.limit_is = dataset_.is_remote() ? kNetworkIs
-                      : disk_              ? "the disk as fast as it was seen: " + disk_->fastest_is()
+    result.limit_is = decode_                ? kDecodeIs
+                      : dataset_.is_remote() ? kNetworkIs
+                      : disk_                ? "the disk as fast as it was seen: " + disk_->fastest_is()
                       : devices_[0]->info().kind == DeviceKind::host
                           ? "bare gather of what is stored, same threads, same samples"
                           : "pinned memory to the device, blocks of 256 MiB";
@@ -71,6 +79,7 @@ class Limits {
   std::uint64_t sample_bytes_;
   double frame_bytes_;
   std::optional<DiskLimit> disk_;
+  std::optional<DecodeLimit> decode_;  // of images that are not converted
   std::vector<double> limits_;
   std::vector<double> random_;
 };

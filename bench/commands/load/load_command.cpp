@@ -12,6 +12,7 @@
 #include "harness/stats.hpp"
 #include "limits/load_limits.hpp"
 #include "sections.hpp"
+#include "shard/convert/source.hpp"
 
 namespace shard::bench {
 namespace {
@@ -150,7 +151,7 @@ int run_load(LoadArguments& arguments, const std::string& command) {
   const unsigned threads = arguments.load.options.threads;
   const auto devices = devices_of(arguments.device, threads != 0 ? threads : 2);
   const Stopwatch opening;
-  const auto whole = Dataset::open(arguments.dataset);
+  const auto whole = convert::open_data(arguments.dataset);
   const double open_seconds = opening.seconds();
   const Dataset dataset = drawn(whole, arguments.draw, arguments.load.options);
   fit_batch(arguments, dataset.size(), devices.size(), arguments.load.options);
@@ -172,11 +173,14 @@ void add_load(const Subcommands& subcommands) {
       Compare the loader with the link to the GPU, the disk, or a bare copy loop
 
       Times the loader on a data set, and its limit in the same process: on a GPU the link (large blocks of pinned
-      memory), on the host a bare copy of the same samples by the same threads, for transport direct the disk.
+      memory), on the host a bare copy of the same samples by the same threads, for transport direct the disk. Of
+      images that are not converted: libjpeg-turbo alone, on as many threads.
 
       Example: shardbench load out/train --device cuda --dtype f16 --layout nchw)",
                                   arguments, run_load);
-  sub.add_option("DATASET", arguments->dataset, "A folder made by shardify, or its address (https://, s3://)")
+  sub.add_option("DATASET", arguments->dataset,
+                 "A folder made by shardify, or its address (https://, s3://); or images as they are: a "
+                 "folder, tar archives, a list")
       ->required();
   sub.add_option("--cache", arguments->cache,
                  "Of a data set on a server: the folder for its shards, which stays")
