@@ -50,7 +50,8 @@ struct VerifyTask {
 
 // All shards of a data set in `folder`; `info` must outlive the tasks.
 std::vector<VerifyTask> verify_tasks(const std::filesystem::path& folder, const DatasetInfo& info);
-// Whole shards, also where only some of their samples are selected. `data` must outlive the tasks.
+// Whole shards, also where only some of their samples are selected. `data` must outlive the tasks. Error:
+// unsupported (images that are not converted: nothing is stored of them).
 std::vector<VerifyTask> verify_tasks(const Dataset& data);
 
 // Each shard is opened once; memory: a few samples per thread. What is wrong goes to `findings` and is not

@@ -364,6 +364,11 @@ def test_wrong_arguments(photos, tmp_path):
         sl.Loader(tmp_path / "nowhere", batch_size=2, framework="numpy")
     with pytest.raises(TypeError, match="colour"):
         sl.Source(photos, colour=1)
+    with pytest.raises(sl.NotFoundError, match=r"no dataset.json; images can be loaded as they are: Source"):
+        sl.Dataset(photos)
+    with pytest.raises(sl.UnsupportedError, match="nothing is stored"):
+        sl.Source(photos).verify()
+    assert repr(sl.Source(photos)).startswith("<Source ")
 
 
 def test_inputs_that_the_listing_leaves_out_are_named(photos, tmp_path):

@@ -254,7 +254,7 @@ std::shared_ptr<const MadeSample> SourceImages::read(std::uint64_t input) const 
       made->images.push_back({spec.is_free() ? spec.sized(fields[i].height, fields[i].width) : spec,
                               {fields[i].bytes.begin(), fields[i].bytes.end()}});
     }
-  } catch (const Error& error) {  // the reader may be used again: its next input overwrites all
+  } catch (const Error& error) {
     if (ends_run(error, was_read)) throw Error(error.code(), named(options_, row.key, error.what()));
     throw UnusableImage(ErrorCode::corrupt, named(options_, row.key, reject_reason(error)));
   }

@@ -11,6 +11,7 @@
 #include "base/system/parallel.hpp"
 #include "base/text/quote.hpp"
 #include "format/dataset/shard_match.hpp"
+#include "shard/error.hpp"
 #include "shard/keys.hpp"
 #include "shard/remote.hpp"
 
@@ -216,6 +217,10 @@ std::vector<VerifyTask> verify_tasks(const std::filesystem::path& folder, const 
 }
 
 std::vector<VerifyTask> verify_tasks(const Dataset& data) {
+  if (data.is_unconverted())
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{} is not converted: nothing is stored that could be verified", quoted(data.path())));
   std::vector<VerifyTask> tasks;
   for (std::uint32_t i = 0; i < data.info().shards.size(); ++i) {
     const Dataset::Source source = data.source(i);

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypedDict, cast
 from . import _check, _core
 from ._arrays import to_numpy
 from ._convert import absolute
-from ._errors import CorruptError, InvalidArgumentError
+from ._errors import CorruptError, InvalidArgumentError, NotFoundError
 from ._fields import _LONG, Fields, RaggedArray
 from ._numpy import np
 
@@ -121,7 +121,13 @@ class Dataset:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         path = absolute(_check.path("path", path))
-        self._adopt(_core.Dataset(path), path, ("open", path))
+        try:
+            core = _core.Dataset(path)
+        except NotFoundError as error:
+            if not os.path.isdir(path) or not _core.names_images(path):
+                raise
+            raise NotFoundError(f"{error}; images can be loaded as they are: Source({path!r})") from None
+        self._adopt(core, path, ("open", path))
 
     def _adopt(self, core: Any, path: str, recipe: tuple[Any, ...]) -> Dataset:
         self._core, self._path, self._recipe = core, path, recipe
@@ -179,7 +185,7 @@ class Dataset:
 
     def __repr__(self) -> str:
         return (
-            f"<Dataset {self._path!r}: {len(self)} samples, {self.dtype} {list(self.shape)}, "
+            f"<{type(self).__name__} {self._path!r}: {len(self)} samples, {self.dtype} {list(self.shape)}, "
             f"codec {self.codec}>"
         )
 
