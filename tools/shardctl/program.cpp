@@ -34,7 +34,7 @@ int parse_and_run(int argc, char** argv) {
 
       Exit codes:
       - 0: no problem was found.
-      - 1: samples or shards are damaged, compare found differences, duplicates found any, or doctor found something to look at.
+      - 1: samples or shards are damaged, or compare, duplicates or doctor found something.
       - 2: something cannot be read or written, the data set is incomplete, or the usage was wrong.
 
       The documentation is docs/shardctl.md.)");

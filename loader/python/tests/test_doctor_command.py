@@ -5,9 +5,12 @@ import re
 import subprocess
 import sys
 import textwrap
+import time
+import types
 
 import pytest
 
+from shardloader._doctor_script import Watched, Watches
 from shardloader._machine import Gpu, MachineCheck, check_driver, check_link, read_gpus, text_of
 
 GOOD = Gpu(0, "NVIDIA H100", "580.10", 5, 5, 16, 16)
@@ -234,3 +237,52 @@ def test_watching_changes_nothing_of_what_a_loader_delivers(folder, tmp_path):
     script = written(tmp_path, text)
     plain = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
     assert plain in doctor(script).stdout
+
+
+class FakeGpu:
+    """A queue of work that runs behind the host's back, with a clock of its own: torch.cuda as far as doctor
+    uses it."""
+
+    def __init__(self):
+        self.free_at = 0.0  # when everything that was queued is done
+
+    def queue(self, seconds):
+        self.free_at = max(self.free_at, time.perf_counter()) + seconds
+
+    def is_initialized(self):
+        return True
+
+    def Event(self, enable_timing):
+        gpu = self
+
+        class Event:
+            def record(self):
+                self.at = max(gpu.free_at, time.perf_counter())
+
+            def synchronize(self):
+                time.sleep(max(0.0, self.at - time.perf_counter()))
+
+            def elapsed_time(self, end):
+                return (end.at - self.at) * 1000
+
+        return Event()
+
+
+@pytest.mark.parametrize("step_seconds, load_seconds, true", [(0.02, 0.03, 1 / 3), (0.03, 0.02, 0.0)])
+def test_time_in_which_the_gpu_works_on_is_no_waiting(monkeypatch, step_seconds, load_seconds, true):
+    # The host queues a step and waits in next() all the time; the GPU is idle for a third of it, or never.
+    gpu = FakeGpu()
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=gpu))
+
+    def batches():
+        for _ in range(40):
+            time.sleep(load_seconds)
+            yield 0
+
+    watches = Watches(0)
+    for _ in Watched(batches(), time.perf_counter(), watches.of("loader"), watches):
+        gpu.queue(step_seconds)
+        if true == 0.0:  # else it would run away from the host
+            time.sleep(step_seconds - load_seconds)
+    (found,) = watches.diagnoses()
+    assert found.waiting == pytest.approx(true, abs=0.07)
