@@ -67,6 +67,7 @@ MISTAKES = (
     ("shardctl info trian", '"trian": no such file or folder', 'has no "trian": correct the path'),
     ("shardctl verify out/shard-00000", '"out/shard-00000": no such', 'has no "shard-00000"'),
     ("shardctl info gone", 'shard "gone/shard-00000.safetensors" is missing', "restore it or convert again"),
+    ("shardctl ls later", 'version "9": this build reads versions 1 to', "install a later one"),
     ("shardctl info edited", '"edited": dataset.json', "it was edited or damaged"),
     ("shardctl show out 1000 -o a.png", "sample 1000 does not exist", "has 12, numbered from 0"),
     ("shardctl show out 0", "--output is required", "--help"),
@@ -93,9 +94,12 @@ class FirstMistakes(TestCase):
         super().setUp()
         make_images(self.path / "photos")
         self.assert_code(shardify(self.path / "photos", self.path / "out", *SMALL), 0)
-        for name in ("gone", "edited"):
+        for name in ("gone", "edited", "later"):
             shutil.copytree(self.path / "out", self.path / name)
         (self.path / "gone" / "shard-00000.safetensors").unlink()
+        later = self.path / "later" / "shard-00000.safetensors"
+        head = later.read_bytes()
+        later.write_bytes(re.sub(rb'("shard.profile":")\d', rb"\g<1>9", head, count=1))
         edited = self.path / "edited" / "dataset.json"
         edited.write_text(edited.read_text().replace('"samples": 12', '"samples": 99'))
         (self.path / "empty").mkdir()

@@ -87,7 +87,7 @@ def true_waiting(loader, step, steps=40, before=12):
     return 1 - (end - middle) / (middle - begin)
 
 
-def agrees(loader, step, seconds=5.0, truth=true_waiting):
+def agrees(loader, step, seconds=4.0, truth=true_waiting):
     """doctor() is within 10 % of the truth; where little is waited for, within 5 % of the loop's time."""
     said = []
     for _ in range(TRIES):
@@ -281,9 +281,9 @@ def test_a_data_loader_of_an_image_folder(photos):
     )
     loader = torch.utils.data.DataLoader(data, batch_size=8, num_workers=2)
     load = seconds_of_a_batch(loader)
-    starved, true = agrees(loader, sleeps(load / 3), seconds=8)
+    starved, true = agrees(loader, sleeps(load / 3), seconds=5)
     assert true > 0.4 and starved.verdict == "switch" and starved.loader == "DataLoader of Endless, 2 workers"
-    found, true = agrees(loader, sleeps(3 * load), seconds=8)
+    found, true = agrees(loader, sleeps(3 * load), seconds=5)
     assert true < 0.3 and found.waiting < 0.3
 
 

@@ -47,10 +47,11 @@ def doctor(
     here. Copies to the GPU belong to the step if step(batch) makes them, and to the loader if that delivers
     batches on the GPU.
 
-    The steps are real: a model is trained by them, on some batches many times. Pass a copy of the model if it
-    must stay as it is. A step that changes its batch in place changes the one that is replayed. If batches
-    differ much in size, the first one should be a typical one. Where epochs are short, their starts (such as
-    the start of worker processes) are part of what is measured; otherwise first_batch_seconds has them.
+    The steps are real: a model is trained by them, on some batches many times, and the loader's epochs go by.
+    Pass a copy of the model if it must stay as it is. A step that changes its batch in place changes the one
+    that is replayed. If batches differ much in size, the first one should be a typical one. Where epochs are
+    short, their starts (such as the start of worker processes) are part of what is measured; otherwise
+    first_batch_seconds has them.
 
     Raises InvalidArgumentError if there are too few batches, and what loader and step raise.
     """

@@ -155,7 +155,7 @@ class Loop:
         while time.perf_counter() < deadline:
             time.sleep(window)
             now = processor_seconds()
-            if now - used < 0.2 * window:
+            if now - used < 0.4 * window:
                 return
             used = now
 
@@ -216,6 +216,7 @@ def measure(loader: Iterable[Any], step: Callable[[Any], Any], seconds: float) -
                 "expected at least 2: pass something that can be iterated again, more batches, or fewer "
                 "seconds"
             ) from None
+    loop.rest(most_seconds=stretch_seconds)
     measured.replays.append(loop.replay(replay_steps))
     return measured
 
@@ -248,6 +249,7 @@ class _Plan:
             self._whole_epochs(loop.epochs(1))
 
     def _whole_epochs(self, tried: Stretch) -> None:
+        self.loop.iterator = iter(())  # its worker processes end
         self.epochs = max(1, round(self.seconds / tried.seconds))
         self.warm = 0
 
