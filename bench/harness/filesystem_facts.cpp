@@ -1,156 +1,19 @@
 #include "harness/filesystem_facts.hpp"
 
-#include <fcntl.h>
-#include <linux/stat.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <sys/syscall.h>
-#include <sys/sysmacros.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <iterator>
-#include <memory>
-#include <sstream>
-#include <system_error>
-
-#include <fmt/core.h>
-
-#include "base/unique_handle.hpp"
+#include "base/files/disk.hpp"
 
 namespace shard::bench {
-namespace {
 
-namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
-constexpr std::size_t kBlock = 4096;
-
-std::string reason(int error) { return std::generic_category().message(error); }
-
-// "\040" in mountinfo is a blank.
-std::string unescaped(std::string_view text) {
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && i + 3 < text.size()) {
-      plain += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
-      i += 3;
-    } else {
-      plain += text[i];
-    }
-  }
-  return plain;
-}
-
-// A partition has no queue of its own: its disk has.
-Json rotational_disk(unsigned major, unsigned minor) {
-  const fs::path device = fmt::format("/sys/dev/block/{}:{}", major, minor);
-  for (const fs::path& file : {device / "queue/rotational", device / "../queue/rotational"}) {
-    std::ifstream in(file);
-    if (int value = 0; in >> value) return value != 0;
-  }
-  return {};
-}
-
-Json rotational(dev_t device, const std::string& source) {
-  if (major(device) != 0)
-    if (const Json known = rotational_disk(major(device), minor(device)); !known.is_null()) return known;
-  struct stat info {};  // filesystems with device numbers of their own (btrfs) name the disk
-  if (source.starts_with("/dev/") && ::stat(source.c_str(), &info) == 0 && S_ISBLK(info.st_mode))
-    return rotational_disk(major(info.st_rdev), minor(info.st_rdev));
-  return {};
-}
-
-// Linux 6.1 and later; older headers have no names for it.
-std::uint32_t stated_alignment(int fd) {
-  alignas(8) unsigned char answer[256] = {};
-  std::uint32_t mask = 0;
-  std::uint32_t offset = 0;
-  constexpr unsigned kStatxDioAlign = 0x2000;
-  if (::syscall(SYS_statx, fd, "", AT_EMPTY_PATH, kStatxDioAlign, answer) != 0) return 0;
-  std::memcpy(&mask, answer, sizeof mask);
-  std::memcpy(&offset, answer + 0x9c, sizeof offset);
-  return (mask & kStatxDioAlign) != 0 ? offset : 0;
-}
-
-int nameless_file(const fs::path& folder, int flags) {
-  const int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | flags, 0600);
-  if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)) return fd;
-  std::string name = (folder / "shardbench-XXXXXX").string();
-  const int named = ::mkostemp(name.data(), O_CLOEXEC | flags);
-  const int error = errno;
-  if (named >= 0) ::unlink(name.c_str());
-  errno = error;
-  return named;
-}
-
-void try_direct(Json& facts, const fs::path& path, bool folder) {
-  const UniqueFd file(folder ? nameless_file(path, O_DIRECT)
-                             : ::open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
-  if (!file) {
-    const int error = errno;
-    facts["direct"] = error == EINVAL ? "refused by this filesystem" : "not known: " + reason(error);
-    return;
-  }
-  facts["direct_alignment"] = stated_alignment(file.get());
-  const std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(kBlock, kBlock), &std::free);
-  std::memset(memory.get(), 0x5A, kBlock);
-  const bool done = folder ? ::pwrite(file.get(), memory.get(), kBlock, 0) == ssize_t{kBlock}
-                           : ::pread(file.get(), memory.get(), kBlock, 0) >= 0;
-  facts["direct"] = done ? "works" : "opens, but fails: " + reason(errno);
-}
-
-}  // namespace
-
-std::optional<Mount> find_mount(std::string_view mountinfo, std::string_view path) {
-  std::optional<Mount> best;
-  std::istringstream lines{std::string(mountinfo)};
-  for (std::string line; std::getline(lines, line);) {
-    // 36 35 98:0 /root /mount options [optional fields] - type source super-options
-    const std::size_t dash = line.find(" - ");
-    if (dash == std::string::npos) continue;
-    std::istringstream front(line.substr(0, dash));
-    std::istringstream back(line.substr(dash + 3));
-    std::string id, parent, root;
-    Mount mount;
-    if (!(front >> id >> parent >> mount.device >> root >> mount.folder) ||
-        !(back >> mount.type >> mount.source))
-      continue;
-    mount.folder = unescaped(mount.folder);
-    mount.source = unescaped(mount.source);
-    const bool above =
-        mount.folder == "/" || (path.starts_with(mount.folder) &&
-                                (path.size() == mount.folder.size() || path[mount.folder.size()] == '/'));
-    if (above && (!best || mount.folder.size() >= best->folder.size())) best = mount;
-  }
-  return best;
-}
-
-Json filesystem_facts(const fs::path& path) {
-  struct stat info {};
-  struct statvfs space {};
-  if (::stat(path.c_str(), &info) != 0 || ::statvfs(path.c_str(), &space) != 0)
-    return {{"path", path.string()}, {"problem", reason(errno)}};
-  std::error_code error;
-  const fs::path real = fs::canonical(path, error);
-  std::ifstream in("/proc/self/mountinfo");
-  const std::string mounts{std::istreambuf_iterator<char>(in), {}};
-  const Mount mount =
-      (error ? std::nullopt : find_mount(mounts, real.native())).value_or(Mount{{}, {}, "unknown", {}});
-  Json facts{{"path", path.string()},
-             {"type", mount.type},
-             {"source", mount.source},
-             {"mount", mount.folder},
-             {"size_bytes", std::uint64_t{space.f_blocks} * space.f_frsize},
-             {"free_bytes", std::uint64_t{space.f_bavail} * space.f_frsize},
-             {"block_bytes", space.f_frsize},
-             {"rotational", rotational(info.st_dev, mount.source)},
-             {"direct", "not known: neither a folder nor a file"},
-             {"direct_alignment", 0}};
-  if (S_ISDIR(info.st_mode) || S_ISREG(info.st_mode)) try_direct(facts, path, S_ISDIR(info.st_mode));
-  return facts;
+nlohmann::ordered_json filesystem_facts(const std::filesystem::path& path) {
+  const Disk disk = read_disk(path);
+  if (!disk.problem.empty()) return {{"path", path.string()}, {"problem", disk.problem}};
+  using Json = nlohmann::ordered_json;
+  return {
+      {"path", path.string()},           {"type", disk.type},
+      {"source", disk.source},           {"mount", disk.mount},
+      {"size_bytes", disk.size_bytes},   {"free_bytes", disk.free_bytes},
+      {"block_bytes", disk.block_bytes}, {"rotational", disk.rotational ? Json(*disk.rotational) : Json()},
+      {"direct", disk.direct},           {"direct_alignment", disk.direct_alignment}};
 }
 
 }  // namespace shard::bench

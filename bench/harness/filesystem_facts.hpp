@@ -3,9 +3,6 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
-#include <string>
-#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -19,13 +16,5 @@ namespace shard::bench {
 // Writes one block into a file without a name (or with a name for a moment, if the filesystem needs one),
 // which is removed at once. What the path lacks is never a reason to throw.
 nlohmann::ordered_json filesystem_facts(const std::filesystem::path& path);
-
-struct Mount {
-  std::string device;  // "259:2"
-  std::string folder, type, source;
-};
-// The entry of /proc/self/mountinfo that `path` (absolute, without links) lies on: the last one of the
-// longest mount point.
-std::optional<Mount> find_mount(std::string_view mountinfo, std::string_view path);
 
 }  // namespace shard::bench

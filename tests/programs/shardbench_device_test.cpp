@@ -63,21 +63,6 @@ TEST(CpuCaches, AreSortedByLevel) {
   EXPECT_EQ(caches[1]["size_bytes"], 36U << 20U);
 }
 
-TEST(FindMount, TakesTheLastOfTheLongestMountPointAbove) {
-  const std::string mounts =
-      "1 0 259:2 / / rw - ext4 /dev/root rw\n"
-      "2 1 0:40 / /data rw shared:1 - nfs4 server:/export rw\n"
-      "3 2 8:1 / /data/my\\040disk rw - xfs /dev/sda1 rw\n"
-      "4 1 0:41 / /data rw - nfs4 newer:/export rw\n"
-      "a line that is none\n";
-  EXPECT_EQ(find_mount(mounts, "/data/my disk/x")->source, "/dev/sda1");
-  EXPECT_EQ(find_mount(mounts, "/data/my disk/x")->device, "8:1");
-  EXPECT_EQ(find_mount(mounts, "/data/my")->source, "newer:/export");
-  EXPECT_EQ(find_mount(mounts, "/data")->type, "nfs4");
-  EXPECT_EQ(find_mount(mounts, "/database")->type, "ext4");
-  EXPECT_FALSE(find_mount("", "/data"));
-}
-
 TEST(FilesystemFacts, SayWhatIsFreeAndLeaveNothingBehind) {
   const testing::TempDir dir;
   const auto facts = filesystem_facts(dir.path());

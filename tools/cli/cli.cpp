@@ -1,8 +1,13 @@
 #include "cli/cli.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <numeric>
 #include <sstream>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/text/quote.hpp"
 #include "cli/help_format.hpp"
@@ -12,17 +17,55 @@
 namespace shard::cli {
 namespace {
 
-// CLI11 says "A subcommand is required" to a first word that names none. Empty when that is not the mistake.
+// CLI11 says "A subcommand is required" to no first word, and to one that names none. Empty when that is not
+// the mistake.
 std::string unknown_subcommand(const CLI::App& app, int argc, const char* const* argv) {
   const auto subcommands = app.get_subcommands([](const CLI::App*) { return true; });
-  if (subcommands.empty() || argc < 2 || argv[1][0] == '-') return {};
+  if (subcommands.empty() || (argc >= 2 && argv[1][0] == '-')) return {};
   std::string names;
   for (const CLI::App* subcommand : subcommands) {
-    if (subcommand->get_name() == argv[1]) return {};
+    if (argc >= 2 && subcommand->get_name() == argv[1]) return {};
     names += (names.empty() ? "" : ", ") + subcommand->get_name();
   }
-  return fmt::format("there is no subcommand {}; use one of: {}. {} SUBCOMMAND --help explains it\n",
-                     quoted(argv[1]), names, app.get_name());
+  return fmt::format("{}; use one of: {}. {} SUBCOMMAND --help explains it\n",
+                     argc < 2 ? "a subcommand is required" : "there is no subcommand " + quoted(argv[1]),
+                     names, app.get_name());
+}
+
+// How many characters must be replaced, left out or put in (Levenshtein).
+std::size_t edits(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> above(b.size() + 1);
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(above.begin(), above.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j)
+      row[j + 1] = std::min({above[j + 1] + 1, row[j] + 1, above[j] + (a[i] == b[j] ? 0U : 1U)});
+    std::swap(above, row);
+  }
+  return above.back();
+}
+
+// "there is no option "--prest"; did you mean --preset?" Empty when no option was unknown.
+std::string unknown_option(const CLI::App& app) {
+  const CLI::App* chosen = &app;
+  for (const CLI::App* subcommand : app.get_subcommands()) chosen = subcommand;
+  for (const std::string& word : app.remaining(true)) {
+    if (word.size() < 2 || word[0] != '-') continue;
+    const std::string name = word.substr(0, word.find('='));
+    std::string close;
+    std::size_t least = 3;  // more is another word
+    for (const CLI::Option* option : chosen->get_options())
+      for (const std::string& known : option->get_lnames())
+        if (const std::size_t count = edits(name, "--" + known); count < least) {
+          least = count;
+          close = "--" + known;
+        }
+    return fmt::format("there is no option {}{}{}\n", quoted(name),
+                       close.empty() ? "" : "; did you mean " + close + "?",
+                       close.empty() ? "; run with --help for those there are" : "");
+  }
+  return {};
 }
 
 }  // namespace
@@ -43,7 +86,9 @@ std::optional<int> parse_arguments(CLI::App& app, int argc, const char* const* a
       write_out(out_text.str());
       return kExitOk;
     }
-    const std::string unknown = unknown_subcommand(app, argc, argv);
+    std::string unknown = unknown_subcommand(app, argc, argv);
+    if (unknown.empty() && dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
+      unknown = unknown_option(app);
     const std::string message =
         fmt::format("{}: {}", app.get_name(), unknown.empty() ? error_text.str() : unknown);
     std::fwrite(message.data(), 1, message.size(), stderr);

@@ -11,7 +11,8 @@
 namespace shard::ctl {
 
 inline constexpr int kExitOk = 0;
-// Damage was found in what was read; compare: or differences; duplicates: or duplicates.
+// Damage was found in what was read; compare: or differences; duplicates: or duplicates; doctor: or
+// something of the machine that should be looked at.
 inline constexpr int kExitDifferent = 1;
 inline constexpr int kExitFailure = 2;  // usage, unreadable, incomplete
 
@@ -151,6 +152,12 @@ struct CopyOptions {
   bool json = false;
 };
 int copy(const CopyOptions& options);
+
+struct DoctorOptions {
+  std::string folder = ".";  // whose disk is looked at
+  bool json = false;
+};
+int doctor(const DoctorOptions& options);
 
 struct StatsOptions {
   std::string path;  // a data set, a shard, or images as shardify takes them

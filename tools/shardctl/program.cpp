@@ -34,14 +34,15 @@ int parse_and_run(int argc, char** argv) {
 
       Exit codes:
       - 0: no problem was found.
-      - 1: samples or shards are damaged, compare found differences, or duplicates found any.
+      - 1: samples or shards are damaged, or compare, duplicates or doctor found something.
       - 2: something cannot be read or written, the data set is incomplete, or the usage was wrong.
 
       The documentation is docs/shardctl.md.)");
 
   Chosen chosen;
-  for (const auto add : {add_info, add_ls, add_verify, add_show, add_compare, add_duplicates, add_export,
-                         add_page, add_repack, add_split, add_join, add_copy, add_stats, add_cache})
+  for (const auto add :
+       {add_info, add_ls, add_verify, add_show, add_compare, add_duplicates, add_export, add_page, add_repack,
+        add_split, add_join, add_copy, add_stats, add_cache, add_doctor})
     add(app, chosen);
   if (const auto code = cli::parse_arguments(app, argc, argv)) return *code;
   raise_descriptor_limit();

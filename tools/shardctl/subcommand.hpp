@@ -39,5 +39,6 @@ void add_join(CLI::App& app, Chosen& chosen);
 void add_copy(CLI::App& app, Chosen& chosen);
 void add_stats(CLI::App& app, Chosen& chosen);
 void add_cache(CLI::App& app, Chosen& chosen);
+void add_doctor(CLI::App& app, Chosen& chosen);
 
 }  // namespace shard::ctl

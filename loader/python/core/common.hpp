@@ -87,5 +87,6 @@ void bind_loader(nb::module_& module);
 void bind_selection(nb::module_& module);
 void bind_convert(nb::module_& module);
 void bind_writer(nb::module_& module);
+void bind_machine(nb::module_& module);
 
 }  // namespace shard::python

@@ -42,7 +42,9 @@ const ShardReader& open_shard(const DatasetHandle& self, std::uint32_t shard) {
 
 Dataset::Location locate(const DatasetHandle& self, std::uint64_t index) {
   if (index >= self.data->size())
-    throw nb::index_error(fmt::format("sample {} of {}", index, self.data->size()).c_str());
+    throw nb::index_error(
+        fmt::format("sample {} of {}; expected 0 to {}", index, self.data->size(), self.data->size() - 1)
+            .c_str());
   return self.data->locate(index);
 }
 

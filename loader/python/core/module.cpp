@@ -16,4 +16,5 @@ NB_MODULE(_core, module) {
   bind_jpeg(module);
   bind_convert(module);
   bind_writer(module);
+  bind_machine(module);
 }

@@ -521,7 +521,10 @@ def test_stats(data):
         ({"world_size": 3, "rank": 3}, "rank is 3 and world_size 3: rank must be 0 to world_size - 1"),
         ({"center_crop": 0}, "center_crop is 0; expected a size from 1 on"),
         ({"center_crop": (1, 2, 3)}, "height, width"),
-        ({"center_crop": 8, "random_crop": 8}, "center_crop and random_crop exclude each other"),
+        (
+            {"center_crop": 8, "random_crop": 8},
+            "center_crop is 8 and random_crop is 8; they exclude each other",
+        ),
         ({"flip": 1.5}, "^flip is 1.5"),
         ({"flip": "left"}, "flip is 'left'"),
         ({"scale": (0.5,), "random_resized_crop": 8}, "scale"),

@@ -61,10 +61,16 @@ class CudaDevice final : public Device {
     const cudaError_t error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess) {
       cudaGetLastError();
-      throw Error(ErrorCode::unsupported, "no CUDA device can be used: " + why_there_is_none(error));
+      throw Error(
+          ErrorCode::unsupported,
+          fmt::format("device \"cuda:{}\": no CUDA device can be used: {}; use the host instead (\"cpu\")",
+                      ordinal, why_there_is_none(error)));
     }
     if (ordinal < 0 || ordinal >= count)
-      throw Error(ErrorCode::invalid_argument, fmt::format("CUDA device {}: there are {}", ordinal, count));
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("device \"cuda:{}\": there are {} CUDA devices, numbered from 0; choose one of them",
+                      ordinal, count));
     const RelaxedCapture relaxed;
     cudaDeviceProp properties{};
     check_cuda(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");

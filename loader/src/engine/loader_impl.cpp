@@ -274,8 +274,10 @@ void Loader::Impl::check_state(const LoaderState& state) const {
   if (state.fingerprint != mine.fingerprint)
     throw Error(
         ErrorCode::invalid_argument,
-        fmt::format("cannot resume: the state is of a data set with the fingerprint {}, this loader's has {}",
-                    to_hex(state.fingerprint), to_hex(mine.fingerprint)));
+        fmt::format(
+            "cannot resume: the state is of a data set with the fingerprint {}, this loader's has {}: "
+            "open the data set of the run that wrote it",
+            to_hex(state.fingerprint), to_hex(mine.fingerprint)));
   if (state.selection != mine.selection)
     throw Error(ErrorCode::invalid_argument,
                 "cannot resume: the state is of another selection of samples, or of other data sets put "

@@ -23,6 +23,38 @@ TEST(ParseArguments, NamesAnUnknownSubcommandAndThoseThatThereAre) {
   EXPECT_NE(text.find("no subcommand \"bogus\"; use one of: look, check"), std::string::npos) << text;
 }
 
+std::string said_of(CLI::App& app, std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "prog");
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(parse_arguments(app, static_cast<int>(arguments.size()), arguments.data()), 2);
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(ParseArguments, NamesTheSubcommandsWhereNoneWasGiven) {
+  CLI::App app("Does things.", "prog");
+  app.require_subcommand(1);
+  app.add_subcommand("look");
+  EXPECT_EQ(said_of(app, {}),
+            "prog: a subcommand is required; use one of: look. prog SUBCOMMAND --help explains it\n");
+}
+
+TEST(ParseArguments, NamesTheOptionThatWasMeant) {
+  CLI::App app("Does things.", "prog");
+  std::string text;
+  app.add_option("--preset", text, "A name");
+  CLI::App* const look = app.add_subcommand("look");
+  look->add_option("--colour", text, "A colour");
+  EXPECT_EQ(said_of(app, {"--prest", "train"}),
+            "prog: there is no option \"--prest\"; did you mean --preset?\n");
+  EXPECT_EQ(said_of(app, {"--presets=train"}),
+            "prog: there is no option \"--presets\"; did you mean --preset?\n");
+  EXPECT_EQ(said_of(app, {"look", "--color", "red"}),
+            "prog: there is no option \"--color\"; did you mean --colour?\n");
+  EXPECT_EQ(said_of(app, {"--jobs", "2"}),
+            "prog: there is no option \"--jobs\"; run with --help for those there are\n");
+  EXPECT_NE(said_of(app, {"look", "b"}).find("not expected"), std::string::npos);
+}
+
 TEST(ParseArguments, MapsHelpTo0AndMistakesTo2) {
   CLI::App app("Does things.", "prog");
   int number = 0;

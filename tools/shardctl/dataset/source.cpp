@@ -5,8 +5,10 @@
 #include <system_error>
 
 #include "base/digest/checksum.hpp"
+#include "base/files/file_io.hpp"
 #include "base/system/parallel.hpp"
 #include "base/text/quote.hpp"
+#include "cli/text.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 #include "shard/remote.hpp"
@@ -28,7 +30,8 @@ FolderState require_dataset_folder(const std::filesystem::path& folder) {
     case FolderState::incomplete:
       return state;
     case FolderState::absent:
-      throw Error(ErrorCode::not_found, fmt::format("{}: no such file or folder", quoted(folder)));
+      throw Error(ErrorCode::not_found,
+                  fmt::format("{}: no such file or folder{}", quoted(folder), missing_advice(folder)));
     case FolderState::empty:
       throw Error(
           ErrorCode::not_found,
@@ -38,8 +41,8 @@ FolderState require_dataset_folder(const std::filesystem::path& folder) {
   }
   throw Error(ErrorCode::not_found,
               fmt::format("{}: not a data set (no {}); give the folder that shardify wrote, or a "
-                          ".safetensors file",
-                          quoted(folder), kDatasetFile));
+                          ".safetensors file; if it holds images, make a data set with: shardify {} OUT",
+                          quoted(folder), kDatasetFile, cli::shell_word(folder.string())));
 }
 
 Source Source::open(const std::string& path, Check check) {

@@ -46,15 +46,36 @@ std::string descriptor_advice(int error_number) {
   return fmt::format(" (this process may have {} and has them all open: raise 'ulimit -n')", limit.rlim_cur);
 }
 
+std::string missing_advice(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::path there = fs::absolute(path, error).lexically_normal();
+  if (error) return {};
+  fs::path missing;
+  while (there.has_relative_path() && !fs::exists(there, error)) {
+    if (there.has_filename()) missing = there.filename();
+    there = there.parent_path();
+  }
+  if (missing.empty()) return {};
+  const std::string name =
+      missing.string();  // of "s3:/bucket", and of "https:/host" that was s3:// or https://
+  if (name == "s3:" || name == "http:" || name == "https:" || name == "hf:")
+    return "; an address begins with s3://, hf:// or https://";
+  return fmt::format("; {} {} has no {}: correct the path",
+                     fs::is_directory(there, error) ? "folder" : "file", quoted(there), quoted(missing));
+}
+
 void throw_errno(std::string_view what, const std::filesystem::path& path, int error_number) {
   const bool too_many = error_number == EMFILE || error_number == ENFILE;
   const ErrorCode code = error_number == ENOENT ? ErrorCode::not_found
                          : too_many             ? ErrorCode::resource
                                                 : ErrorCode::io;
   const bool full = error_number == ENOSPC || error_number == EDQUOT;
-  throw Error(code,
-              fmt::format("{} {}: {}{}{}", what, quoted(path), errno_text(error_number),
-                          descriptor_advice(error_number), full ? "; free space or use another disk" : ""));
+  throw Error(code, fmt::format("{} {}: {}{}{}", what, quoted(path), errno_text(error_number),
+                                descriptor_advice(error_number),
+                                full                     ? "; free space or use another disk"
+                                : error_number == ENOENT ? missing_advice(path)
+                                                         : ""));
 }
 
 UniqueFd open_read(const std::filesystem::path& path) {

@@ -24,6 +24,9 @@ std::string errno_text(int error_number);
 // For EMFILE and ENFILE: a space and, in brackets, what to do. Else empty.
 std::string descriptor_advice(int error_number);
 
+// For a path that does not exist: "; folder "/data" has no "trian": correct the path".
+std::string missing_advice(const std::filesystem::path& path);
+
 UniqueFd open_read(const std::filesystem::path& path);
 // A regular file, which is not reached through a symbolic link; with O_CREAT its mode is 0644 less the umask.
 // Invalid: errno says why there is none (0: it is something else).

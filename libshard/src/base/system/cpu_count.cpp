@@ -15,22 +15,6 @@ namespace shard {
 
 namespace {
 
-unsigned cpus_of_affinity() {
-  constexpr int kMostCpus = 1 << 16;
-  for (int cpus = 1024; cpus <= kMostCpus; cpus *= 2) {  // the kernel refuses a mask that is too small
-    cpu_set_t* const set = CPU_ALLOC(static_cast<std::size_t>(cpus));
-    if (set == nullptr) break;
-    const std::size_t bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(cpus));
-    const bool known = ::sched_getaffinity(0, bytes, set) == 0;
-    const int error = errno;
-    const int count = known ? CPU_COUNT_S(bytes, set) : 0;
-    CPU_FREE(set);
-    if (known) return static_cast<unsigned>(std::max(1, count));
-    if (error != EINVAL) break;
-  }
-  return std::max(1U, std::thread::hardware_concurrency());
-}
-
 // CPUs at a time; 0: no quota.
 double cpus_of_quota(const CgroupFolder& folder) {
   std::uint64_t quota = 0;
@@ -47,6 +31,22 @@ double cpus_of_quota(const CgroupFolder& folder) {
 
 }  // namespace
 
+unsigned affinity_cpu_count() {
+  constexpr int kMostCpus = 1 << 16;
+  for (int cpus = 1024; cpus <= kMostCpus; cpus *= 2) {  // the kernel refuses a mask that is too small
+    cpu_set_t* const set = CPU_ALLOC(static_cast<std::size_t>(cpus));
+    if (set == nullptr) break;
+    const std::size_t bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(cpus));
+    const bool known = ::sched_getaffinity(0, bytes, set) == 0;
+    const int error = errno;
+    const int count = known ? CPU_COUNT_S(bytes, set) : 0;
+    CPU_FREE(set);
+    if (known) return static_cast<unsigned>(std::max(1, count));
+    if (error != EINVAL) break;
+  }
+  return std::max(1U, std::thread::hardware_concurrency());
+}
+
 double cpu_quota(const std::filesystem::path& root) {
   double least = 0;
   for (const CgroupFolder& folder : cgroup_folders("cpu", root))
@@ -55,7 +55,7 @@ double cpu_quota(const std::filesystem::path& root) {
 }
 
 unsigned cpu_count(const std::filesystem::path& root) {
-  const unsigned cpus = cpus_of_affinity();
+  const unsigned cpus = affinity_cpu_count();
   const double quota = std::ceil(cpu_quota(root));
   return quota > 0 && quota < cpus ? static_cast<unsigned>(quota) : cpus;
 }

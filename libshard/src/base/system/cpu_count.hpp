@@ -10,6 +10,9 @@ namespace shard {
 // cgroup_folders().
 unsigned cpu_count(const std::filesystem::path& root = "/");
 
+// The number of CPUs in its affinity mask. At least 1.
+unsigned affinity_cpu_count();
+
 // The smallest CPU quota of this process's cgroup and its ancestors, in CPUs (1.5). 0: there is no quota.
 double cpu_quota(const std::filesystem::path& root = "/");
 

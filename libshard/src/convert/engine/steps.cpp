@@ -112,9 +112,13 @@ bool publish_dataset(const fs::path& out, const PlanRecord& record, Ending endin
     csv.append(csv_field(reject.key) + "," + csv_field(reject.reason) + "\n");
   csv.publish();
   if (info.shards.empty())
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("none of the {} inputs could be stored: see the reasons in {}", info.inputs,
-                            quoted(out / kRejectsFile)));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("none of the {} inputs could be stored{}: see the reasons in {}", info.inputs,
+                    rejects.empty() ? ""
+                                    : fmt::format(" (the first, {}: {})", quoted_key(rejects.front().key),
+                                                  rejects.front().reason),
+                    quoted(out / kRejectsFile)));
   inputs.publish();
   info.tables = {inputs.summary(), csv.summary()};
   publish_dataset_file(out, serialize_dataset(info));

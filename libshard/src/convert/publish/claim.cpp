@@ -143,10 +143,11 @@ void refuse_parts(const DatasetInfo& info, const fs::path& out, const std::strin
 }
 
 void refuse_foreign(const fs::path& out) {
-  throw Error(
-      ErrorCode::invalid_argument,
-      fmt::format("{} is not empty and holds no data set of shardify: choose an empty or a new folder",
-                  quoted(out)));
+  std::error_code error;
+  const bool is_folder = fs::is_directory(out, error);
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} {}: choose an empty or a new folder", quoted(out),
+                          is_folder ? "is not empty and holds no data set of shardify" : "is not a folder"));
 }
 
 void refuse_busy(const fs::path& out, std::int64_t pid, const std::string& as) {

@@ -32,7 +32,8 @@ void sort_by_key(std::vector<T>& items) {
                         quoted_key(list.skipped.front().key), to_string(list.skipped.front().reason));
   else if (!list.rejects.empty())
     text += fmt::format(" ({}: {})", quoted_key(list.rejects.front().key), list.rejects.front().reason);
-  throw Error(ErrorCode::invalid_argument, text);
+  throw Error(ErrorCode::invalid_argument,
+              text + "; expected files such as .jpg, .png or .webp in it or in folders below");
 }
 
 }  // namespace

@@ -251,11 +251,15 @@ InputList scan_folder(const ScanOptions& options) {
   const UniqueFd fd(::open(images.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) {
     const int error = errno;
-    if (error == ENOENT) throw Error(ErrorCode::not_found, fmt::format("no such folder: {}", quoted(images)));
+    if (error == ENOENT)
+      throw Error(ErrorCode::not_found,
+                  fmt::format("no such folder: {}{}", quoted(images), missing_advice(images)));
     if (error == ENOTDIR)
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{} is not a folder (a list of paths is given as {})", quoted(images),
-                              quoted("@" + images)));
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format(
+              "{} is not a folder: give the folder that holds the images (a list of paths is given as {})",
+              quoted(images), quoted("@" + images)));
     throw Error(ErrorCode::io, fmt::format("cannot read folder {}: {}", quoted(images), errno_text(error)));
   }
   const bool arrays = is_single(options.layout);

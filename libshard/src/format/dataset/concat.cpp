@@ -19,7 +19,8 @@ namespace {
 
 [[noreturn]] void refuse_concat(const Dataset& a, const Dataset& b, const std::string& what) {
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("{} and {} cannot be one data set: {}", quoted(a.path()), quoted(b.path()), what));
+              fmt::format("{} and {} cannot be one data set: {}; convert both with the same options",
+                          quoted(a.path()), quoted(b.path()), what));
 }
 
 // Everything that must agree for samples to be in one batch.

@@ -186,9 +186,10 @@ DatasetInfo parse_dataset(std::string_view json) {
     corrupt(
         fmt::format("format is {}: it must be \"{}\"", quoted_excerpt(built.format_name), kDatasetFormat));
   if (built.version < 1 || built.version > kLastVersion) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("dataset.json: version {}: this build reads versions 1 to {}", built.version,
-                            kLastVersion));
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("dataset.json: version {}: this build reads versions 1 to {}; install a later one",
+                    built.version, kLastVersion));
   }
   for (std::string_view section : DatasetBuilder::kSections) {
     if (!built.sections.contains(std::string(section))) corrupt(fmt::format("\"{}\" is missing", section));

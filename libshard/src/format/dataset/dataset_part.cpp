@@ -64,7 +64,8 @@ UniqueFd open_folder_handle(const fs::path& folder) {
 void require_complete(const fs::path& folder) {
   switch (folder_state(folder)) {
     case FolderState::absent:
-      throw Error(ErrorCode::not_found, fmt::format("{} does not exist", quoted(folder)));
+      throw Error(ErrorCode::not_found,
+                  fmt::format("{} does not exist{}", quoted(folder), missing_advice(folder)));
     case FolderState::incomplete:
       throw Error(
           ErrorCode::not_found,
@@ -72,8 +73,11 @@ void require_complete(const fs::path& folder) {
                       quoted(folder)));
     case FolderState::empty:
     case FolderState::foreign:
-      throw Error(ErrorCode::not_found,
-                  fmt::format("{} is not a data set: it has no {}", quoted(folder), kDatasetFile));
+      throw Error(
+          ErrorCode::not_found,
+          fmt::format("{} is not a data set: it has no {}; give the folder that a conversion wrote, or "
+                      "convert the images in it first",
+                      quoted(folder), kDatasetFile));
     case FolderState::complete:
       break;
   }

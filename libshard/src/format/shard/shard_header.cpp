@@ -116,8 +116,8 @@ void parse_metadata(ShardHeader& header, std::string_view json) {
     corrupt("this is a safetensors file, but not a shard: __metadata__ has no \"shard.profile\"");
   const auto version = profile_of(header);
   if (!version || *version < 1 || *version > kLastVersion)
-    unsupported(fmt::format("version {}: this build reads versions 1 to {}", quoted_excerpt(profile->second),
-                            kLastVersion));
+    unsupported(fmt::format("version {}: this build reads versions 1 to {}; install a later one",
+                            quoted_excerpt(profile->second), kLastVersion));
   header.spec = parse_spec(header, {});
   header.normalization = parse_normalization(header, {});
   header.codec = parse_codec_spec(metadata(header, "codec"));

@@ -12,7 +12,8 @@
 Dataset opens a data set and gives access to samples, labels and keys, and to parts of it. concat() and mix()
 put several together. Loader delivers batches. convert() converts a folder of images into a data set; plan(),
 convert_shard() and finish() do the same under a scheduler. Writer and write() make a data set of images that
-a program hands over. decode_jpeg() decodes JPEG files without a data set. Every error is a ShardError and
+a program hands over. decode_jpeg() decodes JPEG files without a data set. doctor() says whether a training
+loop waits for its data. Every error is a ShardError and
 also one of Python's own (ValueError, FileNotFoundError, OSError, RuntimeError). What a conversion leaves out
 is a ConversionWarning.
 """
@@ -24,6 +25,8 @@ from ._buckets import buckets
 from ._convert import Conversion, convert
 from ._core import Tensor
 from ._dataset import Columns, Dataset, Finding, Keys, Mix, concat, mix
+from ._diagnosis import Diagnosis
+from ._doctor import doctor
 from ._errors import (
     CancelledError,
     ConversionWarning,
@@ -61,6 +64,7 @@ __all__ = [
     "CorruptError",
     "Dataset",
     "DecodedImages",
+    "Diagnosis",
     "Epoch",
     "Field",
     "Fields",
@@ -100,6 +104,7 @@ __all__ = [
     "convert_shard",
     "cuda_device_count",
     "decode_jpeg",
+    "doctor",
     "finish",
     "has_cuda",
     "mix",

@@ -4,8 +4,11 @@
     python -m shardloader export OUT --parquet FILE   all of it as one Parquet file (needs pyarrow)
     python -m shardloader prefix                      the folder for CMAKE_PREFIX_PATH, where the wheel has
                                                       headers and archives
+    python -m shardloader doctor [SCRIPT ...]         this machine, and whether the loops of SCRIPT wait for
+                                                      their data
 
-Exit codes are those of shardctl: 2 if something cannot be read or the usage was wrong.
+Exit codes are those of shardctl: 2 if something cannot be read or the usage was wrong, and 1 if doctor has
+found something that should be looked at. With a SCRIPT it is the script's.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from . import Dataset, ShardError, __version__, cuda_device_count, has_cuda, to_parquet
 
@@ -49,13 +53,62 @@ def _facts(data: Dataset) -> dict[str, str]:
     }
 
 
+def _add_doctor(commands: Any) -> None:
+    doctor = commands.add_parser(
+        "doctor",
+        help="this machine, and whether a script waits for its data",
+        description="Compares this machine with what conversion and loading need. If a SCRIPT is given, runs "
+        "it as python does, and prints how long its loops over a DataLoader or a shardloader.Loader wait for "
+        "data. shardloader.doctor(loader, step) measures the same more exactly, by replaying a batch.",
+    )
+    doctor.add_argument(
+        "--folder", metavar="DIR", default=".", help="a folder on the disk where the data are (default: .)"
+    )
+    doctor.add_argument(
+        "--seconds",
+        metavar="S",
+        type=float,
+        default=60.0,
+        help="end the script S seconds after its first batch; 0: let it come to its end (default: 60)",
+    )
+    doctor.add_argument("script", metavar="SCRIPT", nargs="?", help="a training script")
+    doctor.add_argument(
+        "arguments", metavar="...", nargs=argparse.REMAINDER, help="the script's own arguments"
+    )
+
+
+def _doctor(given: argparse.Namespace) -> int:
+    from . import _doctor_script, _machine
+
+    if given.script is not None and not os.path.isfile(given.script):
+        print(
+            f"error: SCRIPT is {given.script!r}, which is not a file; expected a Python program",
+            file=sys.stderr,
+        )
+        return 2
+    checks = _machine.machine_checks(given.folder)
+    print(_machine.text_of(checks), flush=True)
+    if given.script is None:
+        return 1 if any(check.advice for check in checks) else 0
+    code, found = _doctor_script.run(given.script, given.arguments, given.seconds)
+    for diagnosis in found:
+        print(f"\n{diagnosis}")
+    if not found:
+        print(
+            "\nno loop over a torch DataLoader or a shardloader.Loader with two batches was seen: for "
+            "another loader, call shardloader.doctor(loader, step)"
+        )
+    return code
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m shardloader", description="Look at data sets of shardify."
+        prog="python -m shardloader",
+        description="Look at data sets of shardify, and at what training waits for.",
     )
     devices = f"{cuda_device_count()} CUDA devices" if has_cuda else "built without CUDA"
     parser.add_argument("--version", action="version", version=f"shardloader {__version__}, {devices}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="info | export | prefix")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="info | export | prefix | doctor")
     info = commands.add_parser(
         "info", help="what a data set is", description="Prints what dataset.json says, one fact a line."
     )
@@ -87,8 +140,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="the folder for CMAKE_PREFIX_PATH",
         description="Prints where find_package(shard) finds the library.",
     )
+    _add_doctor(commands)
     given = parser.parse_args(arguments)
 
+    if given.command == "doctor":
+        return _doctor(given)
     if given.command == "prefix":
         prefix = os.path.dirname(os.path.abspath(__file__))
         if not os.path.exists(os.path.join(prefix, "lib", "cmake", "shard", "shard-config.cmake")):

@@ -23,7 +23,7 @@ def name_of(dtype: Any) -> str:
     if isinstance(dtype, str) or type(dtype).__module__.partition(".")[0] == "torch":
         return str(dtype).removeprefix("torch.")
     try:
-        return np.dtype(dtype).name
+        return str(np.dtype(dtype).name)
     except TypeError:
         return ""
 
@@ -247,4 +247,6 @@ def _make_framework(name: str | None, ordinal: int) -> Framework:
     try:
         return {"torch": Torch, "jax": Jax, "cupy": Cupy}[name](ordinal)
     except ImportError as error:
-        raise InvalidArgumentError(f"framework={name!r}: it is not installed ({error})") from error
+        raise InvalidArgumentError(
+            f"framework={name!r}: it is not installed ({error}): install it, or choose another framework"
+        ) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from ._errors import InvalidArgumentError
@@ -16,6 +16,12 @@ def refuse(name: str, value: Any, expected: str) -> NoReturn:
     raise InvalidArgumentError(
         f"{name} is {shown if len(shown) <= 200 else shown[:200] + '...'}; expected {expected}"
     ) from None
+
+
+def listed(names: Iterable[str]) -> str:
+    """The first ten."""
+    every = list(names)
+    return ", ".join(every[:10]) + (", ..." if len(every) > 10 else "")
 
 
 def whole(name: str, value: Any, least: int = 0, most: int | None = None) -> int:

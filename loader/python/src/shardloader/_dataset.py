@@ -79,7 +79,7 @@ def _position(index: Any, size: int, of: str = "sample") -> int:
             f"the {of} is {index!r}; expected a whole number from {-size} to {size - 1}"
         ) from None
     if not -size <= at < size:
-        raise IndexError(f"{of} {at} of {size}")
+        raise IndexError(f"{of} {at} of {size}; expected 0 to {size - 1}, or -1 to -{size} from the end")
     return at + size if at < 0 else at
 
 
@@ -248,8 +248,7 @@ class Dataset:
         for name in names:
             if name not in known:
                 raise InvalidArgumentError(
-                    f"no class {name!r}; there are {len(known)}: "
-                    f"{', '.join(list(known)[:10])}{', ...' if len(known) > 10 else ''}"
+                    f"no class {name!r}; expected some of the {len(known)}: {_check.listed(known)}"
                 )
         return self._select(_bits(np.isin(self.labels, [known[name] for name in names])))
 
@@ -258,7 +257,8 @@ class Dataset:
         of its key and the seed, so it stays when data are added later, and samples with the same key stay
         together. A split of a part is independent of the split that made the part, also with the same seed.
         InvalidArgumentError if fraction is not in [0, 1], or if a part has no sample."""
-        fraction = _check.number("fraction", fraction)
+        if not 0 <= _check.number("fraction", fraction) <= 1:
+            _check.refuse("fraction", fraction, "a number from 0 to 1, such as 0.9 for 90 %")
         return self._hashed(0.0, fraction, seed, False), self._hashed(0.0, fraction, seed, True)
 
     def fold(self, k: int, n: int, seed: int = 0) -> tuple[Dataset, Dataset]:

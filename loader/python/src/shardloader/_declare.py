@@ -3,9 +3,10 @@ Annotated[type, takes, default]. takes(name, value) checks a value and gives wha
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 
@@ -41,13 +42,43 @@ def with_signature(function: Any, options: type) -> None:
     function.__signature__ = signature.replace(parameters=known + further)
 
 
-def taken(who: str, given: Mapping[str, Any], options: type) -> dict[str, Any]:
+# Options that torch.utils.data, torchvision and other converters have, and what stands for them here.
+_INSTEAD = {
+    "Loader()": {
+        "num_workers": "threads= counts threads; there are no worker processes",
+        "pin_memory": "leave it out: batches are copied through pinned memory anyway",
+        "persistent_workers": "leave it out: there are no worker processes",
+        "worker_init_fn": "leave it out: there are no worker processes; seed= makes runs repeatable",
+        "generator": "seed= makes runs repeatable",
+        "prefetch_factor": "prefetch= counts batches",
+        "collate_fn": "leave it out: batches are arrays; column(name) has what else a sample has",
+        "transform": "augment=Augment.from_torchvision(compose) takes the operations of torchvision",
+        "sampler": "sampling= says what is drawn",
+        "batch_sampler": "sampling= says what is drawn",
+        "num_replicas": "world_size= and rank= divide the samples",
+    },
+    "convert()": {
+        "workers": "jobs= counts threads",
+        "num_workers": "jobs= counts threads",
+        "image_size": "resize= and crop= give the size, or squash=",
+        "transform": "convert first; augment= of the Loader changes images while training",
+    },
+}
+
+
+def taken(who: str, given: Mapping[str, Any], options: type, named: Sequence[str] = ()) -> dict[str, Any]:
     """What is passed on, by name: of each option, also of one that is not given. None stays None. who: named
-    where an option is not known."""
+    where an option is not known. named: its further parameters."""
     known = declared(options)
     for name in given:
         if name not in known:
-            raise TypeError(f"{who} got an unexpected keyword argument {name!r}; expected {', '.join(known)}")
+            every = (*named, *known)
+            close = difflib.get_close_matches(name, every, 1)
+            instead = f"did you mean {close[0]}?" if close else "there is no such option"
+            raise TypeError(
+                f"{who} got an unexpected keyword argument {name!r}: "
+                f"{_INSTEAD.get(who, {}).get(name, instead)}; expected {', '.join(every)}"
+            )
     passed = {}
     for name, option in known.items():
         value = given.get(name, option.default)

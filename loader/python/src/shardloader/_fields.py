@@ -167,7 +167,7 @@ class RaggedArray(Sequence["np.ndarray[Any, Any]"]):
             return [self[i] for i in range(*index.indices(len(self)))]
         at = index + len(self) if index < 0 else index
         if not 0 <= at < len(self):
-            raise IndexError(f"sample {index} of {len(self)}")
+            raise IndexError(f"sample {index} of {len(self)}; expected 0 to {len(self) - 1}")
         return self.values[self.offsets[at] : self.offsets[at + 1]]
 
 

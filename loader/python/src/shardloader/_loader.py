@@ -99,6 +99,13 @@ def sequential_sampler() -> type[Sampler]:
     return Sampler if torch is None or not hasattr(torch, "utils") else _sequential_sampler(torch)
 
 
+# The parameters of Loader beside its options.
+_NAMED = tuple(
+    "data batch_size device framework shuffle sampling window_shards tail drop_last rank world_size augment "
+    "views mix fields as_stored progress".split()
+)
+
+
 def _number(epoch: Any) -> int:
     return _check.whole("epoch", epoch, 0, 2**64 - 1)
 
@@ -252,7 +259,7 @@ class Loader:
             raise InvalidArgumentError("rank and world_size go together")
         if window_shards is not None and not shuffle:
             raise InvalidArgumentError("window_shards is a kind of shuffle, but shuffle is False")
-        passed = taken("Loader()", options, LoaderOptions)
+        passed = taken("Loader()", options, LoaderOptions, _NAMED)
         of_view = {name: passed.pop(name) for name in declared(ViewOptions)}
         check_given_once(of_view, augment, views)
         of_view["mean"], of_view["std"] = mean_and_std(self.data, of_view["mean"], of_view["std"])

@@ -61,7 +61,8 @@ class LoaderOptions(ViewOptions, total=False):
 def _crop(choices: dict[str, Size | None]) -> dict[str, Any]:
     given = {name: size for name, size in choices.items() if size is not None}
     if len(given) > 1:
-        raise InvalidArgumentError(f"{' and '.join(given)} exclude each other")
+        values = " and ".join(f"{name} is {size}" for name, size in given.items())
+        raise InvalidArgumentError(f"{values}; they exclude each other: give one of them")
     for name, size in given.items():
         height, width = _check.size(name, size)
         return {
@@ -75,7 +76,8 @@ def _crop(choices: dict[str, Size | None]) -> dict[str, Any]:
 def _resize(choices: dict[str, Size | None]) -> dict[str, Any]:
     given = {name: size for name, size in choices.items() if size is not None}
     if len(given) > 1:
-        raise InvalidArgumentError(f"{' and '.join(given)} exclude each other")
+        values = " and ".join(f"{name} is {size}" for name, size in given.items())
+        raise InvalidArgumentError(f"{values}; they exclude each other: give one of them")
     for name, size in given.items():
         height, width = _check.size(name, size)
         return {"resize": name, "resize_height": height, "resize_width": width}
@@ -216,7 +218,8 @@ def options_of_views(
     for number, one in enumerate(chosen):
         if one is not None and not isinstance(one, Augment):
             raise InvalidArgumentError(
-                f"{f'view {number}' if views else 'augment'} is {one!r}; expected an Augment"
+                f"{f'view {number}' if views else 'augment'} is {one!r}; expected an Augment, such as "
+                "Augment.rand_augment() or Augment.from_torchvision(compose)"
             )
         try:
             every.append(_view(own, one, number))

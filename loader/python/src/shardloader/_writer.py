@@ -470,7 +470,11 @@ class Writer:
             if label not in self._labels:
                 raise InvalidArgumentError(
                     f"{key!r}: {label!r} is no class"
-                    + ("; give the names, classes=[...]" if self._classes is None else "")
+                    + (
+                        "; give the names, classes=[...]"
+                        if self._classes is None
+                        else f"; expected one of {_check.listed(self._classes)}, or its number"
+                    )
                 )
             label = self._labels[label]
         try:
