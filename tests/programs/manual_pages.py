@@ -141,6 +141,7 @@ class Links(unittest.TestCase):
         pages = [
             ROOT / "README.md",
             ROOT / "CONTRIBUTING.md",
+            ROOT / "llms.txt",
             ROOT / "loader/python/README.md",
             *sorted(DOCS.glob("*.md")),
         ]
