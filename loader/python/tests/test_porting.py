@@ -261,6 +261,20 @@ def test_a_training_with_imagefolder_and_its_port_give_the_same(run):
         assert len(right) == EACH["val"] * len(CLASSES) and right.float().mean() > 0.8
 
 
+def test_a_word_as_label_of_a_webdataset_is_a_reject(tmp_path):
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        for number, label in enumerate((b"0", b"1", b"ant")):
+            picture = io.BytesIO()
+            photograph(0, number).save(picture, "jpeg")
+            for ending, data in ((".jpg", picture.getvalue()), (".cls", label)):
+                member = tarfile.TarInfo(f"{number}{ending}")
+                member.size = len(data)
+                tar.addfile(member, io.BytesIO(data))
+    with pytest.warns(sl.ConversionWarning, match="has no label: its .cls member is not"):
+        done = sl.convert(tmp_path / "a.tar", tmp_path / "out", size="original", codec="jpeg")
+    assert done.samples == 2
+
+
 def test_the_port_of_ffcv_copies_nothing_for_channels_last(run):
     names, _ = run(sections()["FFCV"][1])
     images, _ = next(iter(names.train))
