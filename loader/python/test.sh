@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests of the Python package that need no GPU.
 #
-#   loader/python/test.sh [--install] [--torch] [--sources] [arguments for pytest]
+#   loader/python/test.sh [--install] [--torch] [--sources] [--porting] [arguments for pytest]
 # The extension is built in build/dev (preset dev) and tested from there; the environment, build/python-test,
 # sees the packages of the Python it is made of, and gets nanobind and mypy (and pytest, numpy, pillow where
 # they are missing) from pip's index.
@@ -9,6 +9,8 @@
 # --torch: PyTorch, torchvision, Lightning, Accelerate, transformers and JAX too (some GB), where the
 # environment has none; without them the tests that need them are skipped.
 # --sources: the packages of docs/sources.md and Dask too, likewise.
+# --porting: those of docs/porting.md, with --torch: timm, WebDataset and DALI. FFCV is not among them: pip
+# compiles it where libopencv-dev is installed.
 # SHARD_PYTHON=...: the Python to use (default: /usr/bin/python3, else python3).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -19,6 +21,7 @@ while :; do
     --install) install=1 ;;
     --torch) packages+=('torch>=2.6,<3' torchvision 'lightning>=2.5,<3' 'accelerate>=1,<2' 'transformers>=5,<6' 'jax>=0.5,<1') ;;
     --sources) packages+=(dask distributed 'ray[default]' pyspark datasets pyarrow webdataset lmdb h5py zarr tfrecord) ;;
+    --porting) packages+=('timm>=1,<2' webdataset nvidia-dali-cuda120) ;;
     *) break ;;
   esac
   shift

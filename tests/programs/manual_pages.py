@@ -141,6 +141,9 @@ class Links(unittest.TestCase):
         pages = [
             ROOT / "README.md",
             ROOT / "CONTRIBUTING.md",
+            ROOT / "CODE_OF_CONDUCT.md",
+            ROOT / "SECURITY.md",
+            ROOT / "llms.txt",
             ROOT / "loader/python/README.md",
             *sorted(DOCS.glob("*.md")),
         ]

@@ -23,7 +23,7 @@ def name_of(dtype: Any) -> str:
     if isinstance(dtype, str) or type(dtype).__module__.partition(".")[0] == "torch":
         return str(dtype).removeprefix("torch.")
     try:
-        return str(np.dtype(dtype).name)
+        return str(np.dtype(dtype).name)  # Any in the stubs of some versions of numpy
     except TypeError:
         return ""
 
