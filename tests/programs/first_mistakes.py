@@ -83,7 +83,7 @@ MISTAKES = (
     ("shardctl export out --npy texts", '"texts": not empty', "give a new or empty folder"),
     ("shardctl export out", "export needs", "--output PATH, --npy DIR or --files DIR"),
     ("shardctl copy out s3://", '"s3://"', "expected s3://BUCKET/PREFIX"),
-    ("shardbench load photos", '"photos" is not a data set', "convert the images in it first"),
+    ("shardbench load photos", "samples are of any size", "choose random_resized, a crop"),
     ("shardbench load trian", '"trian" does not exist', "correct the path"),
 )
 PROGRAMS = {"shardify": SHARDIFY, "shardctl": SHARDCTL, "shardbench": SHARDBENCH}
