@@ -65,10 +65,10 @@ MISTAKES = {
         'has no "nowhere": correct the path',
     ),
     "a folder of photos for a data set": (
-        lambda: sl.Loader("photos"),
+        lambda: sl.Dataset("photos"),
         FileNotFoundError,
         'photos" is not a data set: it has no dataset.json',
-        "convert the images in it first",
+        "convert the images in it first; Source\\(.* loads them as they are",
     ),
     "an empty folder for a data set": (
         lambda: sl.Dataset("empty"),

@@ -126,7 +126,7 @@ class Dataset:
         except NotFoundError as error:
             if not os.path.isdir(path) or not _core.names_images(path):
                 raise
-            raise NotFoundError(f"{error}; images can be loaded as they are: Source({path!r})") from None
+            raise NotFoundError(f"{error}; Source({path!r}) loads them as they are") from None
         self._adopt(core, path, ("open", path))
 
     def _adopt(self, core: Any, path: str, recipe: tuple[Any, ...]) -> Dataset:
