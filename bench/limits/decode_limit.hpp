@@ -1,4 +1,5 @@
-// The limit of loading images that are not converted: libjpeg-turbo alone (pure_decode.hpp), on as many threads.
+// The limit of loading images that are not converted: libjpeg-turbo alone (pure_decode.hpp), on as many
+// threads.
 #pragma once
 
 #include <cstddef>
