@@ -11,6 +11,7 @@
 
 #include "expect_error.hpp"
 #include "free_dataset.hpp"
+#include "limited_device.hpp"
 #include "loader_jpeg_contract.hpp"
 #include "shard/convert/convert.hpp"
 #include "shard/convert/source.hpp"
@@ -25,29 +26,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The host device, without a look at host memory.
-class OwnMemoryDevice final : public Device {
- public:
-  OwnMemoryDevice() : inner_(make_host_device(2)), info_(inner_->info()) { info_.reads_host_memory = false; }
-  const DeviceInfo& info() const noexcept override { return info_; }
-  std::unique_ptr<Block> allocate_pinned(std::uint64_t size) override {
-    return inner_->allocate_pinned(size);
-  }
-  std::unique_ptr<Block> allocate_device(std::uint64_t size) override {
-    return inner_->allocate_device(size);
-  }
-  std::uint64_t free_memory_bytes() override { return inner_->free_memory_bytes(); }
-  std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range,
-                                                   const std::stop_token& stop) override {
-    return inner_->register_read_only(range, stop);
-  }
-  std::unique_ptr<Stream> create_stream() override { return inner_->create_stream(); }
-  void check() override { inner_->check(); }
-
- private:
-  std::shared_ptr<Device> inner_;
-  DeviceInfo info_;
-};
+// It copies from pinned memory only, as a GPU.
+std::shared_ptr<LimitedDevice> with_own_memory() {
+  return std::make_shared<LimitedDevice>(make_host_device(2), false);
+}
 
 convert::Options options_of(const fs::path& images) {
   convert::Options options;
@@ -74,7 +56,7 @@ class LoaderOfImages : public ::testing::Test {
 
   void expect_batches_of_a_conversion(const LoaderOptions& options) const {
     const auto host = make_host_device(2);
-    const auto own = std::make_shared<OwnMemoryDevice>();
+    const auto own = with_own_memory();
     Loader converted(*converted_, host, options);
     Loader on_host(*source_, host, options);
     Loader on_device(*source_, own, options);
@@ -96,6 +78,7 @@ class LoaderOfImages : public ::testing::Test {
     EXPECT_EQ(on_device.stats().transport,
               options.transport == TransportKind::resident ? TransportKind::resident : TransportKind::staged);
     EXPECT_GT(on_device.stats().decoded_images, 0U);
+    EXPECT_EQ(own->faults(), std::vector<std::string>());
     if (options.transport != TransportKind::resident) {
       EXPECT_EQ(on_device.stats().device_bytes, plan_memory(*source_, *own, options).device_bytes);
       EXPECT_EQ(on_device.stats().pinned_bytes, plan_memory(*source_, *own, options).pinned_bytes);
@@ -169,7 +152,7 @@ TEST_F(LoaderOfImages, SamplesOfOneSizeAreThoseOfAConversion) {
 // Half of the golden images are JPEGs that frames hold.
 TEST_F(LoaderOfImages, FilesGoToADeviceAsTheyAre) {
   open(options_of(images_));
-  const auto own = std::make_shared<OwnMemoryDevice>();
+  const auto own = with_own_memory();
   Loader loader(*source_, own, cropped());
   Loader on_host(*source_, make_host_device(2), cropped());
   std::uint64_t samples = 0;
@@ -189,8 +172,7 @@ TEST_F(LoaderOfImages, ABadImageIsAnErrorOrReplaced) {
                   images_ / "a" / (std::to_string(i) + ".jpg"));
   const Dataset data = convert::open_source(options_of(images_));
   for (const bool own : {false, true}) {
-    const auto device =
-        own ? std::shared_ptr<Device>(std::make_shared<OwnMemoryDevice>()) : make_host_device(2);
+    const auto device = own ? std::shared_ptr<Device>(with_own_memory()) : make_host_device(2);
     LoaderOptions options = cropped();
     options.batch_size = 3;
     Loader refusing(data, device, options);

@@ -212,6 +212,11 @@ def test_selections_and_mixes(photos, tmp_path):
         same(left, right)
     same(sl.concat(source, converted), sl.concat(converted, converted))
     same_batches(sl.concat(converted, source), sl.concat(converted, converted))
+    first_converted = sl.Loader(
+        sl.concat(converted, source), batch_size=8, framework="numpy", shuffle=False, prefetch=1
+    )
+    next(iter(first_converted))
+    assert first_converted.stats().decoded_images == 0  # of 40, and only the first three batches are begun
     with pytest.raises(sl.UnsupportedError, match="is not converted"):
         source.split(0.7)[0].save("some")
 

@@ -56,7 +56,7 @@ std::vector<ImagesAhead::Replacement> ImagesAhead::before_batch(std::uint64_t ep
   for (const std::size_t row : batch->rows)
     if (batch->samples[row] != batch->indices.samples[row]) replaced.push_back({row, batch->samples[row]});
   const std::lock_guard lock(mutex_);
-  stats_.decoded_images += batch->rows.size();
+  for (const auto& sample : batch->kept) stats_.decoded_images += sample ? 1 : 0;  // null: it is stored
   stats_.replaced_images += replaced.size();
   return replaced;
 }
