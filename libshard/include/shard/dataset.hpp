@@ -76,6 +76,9 @@ struct DatasetInfo : DatasetSpec {
   // Of several data sets whose codecs differ in more than their level, also of further image fields. `codec`
   // is that of the first.
   bool mixed_codecs = false;
+  // Codec jpeg, and some samples are JPEG files that nobody has converted: their indices are made where they
+  // are decoded.
+  bool unindexed_files = false;
   // The samples of the data set are those of the first shard, then of the second, and so on.
   std::vector<ShardSummary> shards;
   // The tables beside dataset.json. Empty: not recorded (data sets of earlier versions).

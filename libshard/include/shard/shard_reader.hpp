@@ -35,7 +35,7 @@ namespace shard {
 class DatasetPart;
 class RemoteFile;
 class StoredImages;
-struct MadeSample;
+class UnconvertedSamples;
 struct UnconvertedShard;
 struct FdTraits;
 template <class Traits>
@@ -130,9 +130,8 @@ class ShardReader {
   // Images that nobody has converted (convert::open_source()): each sample is made of its image when it is
   // read. StoredImages::frame() throws unsupported, and checksums are those of what is made.
   bool is_unconverted() const noexcept;
-  // Makes such a sample. While the result lives, the sample is not made again. Null of a shard that is a
-  // file. Errors: see convert::open_source().
-  std::shared_ptr<const MadeSample> make(std::uint64_t sample) const;
+  // What makes such samples. Null of a shard that is a file.
+  const UnconvertedSamples* unconverted() const noexcept;
   // Its samples are in the mapping, and proven: a file, or a shard on a server of which a copy in the cache
   // or the transit area is mapped that nobody has changed since (change() looks whether). Until a loader
   // removes it from the transit area, StoredImages::frame() can be used.

@@ -114,7 +114,8 @@ void ImagesAhead::make_row(Batch& batch, std::size_t row) {
     try {
       if (!skip || !is_unusable(sample)) {
         const Dataset::Location at = setup_.dataset.locate(sample);
-        batch.kept[row] = setup_.dataset.shard(at.shard).make(at.sample);
+        const UnconvertedSamples* const maker = setup_.dataset.shard(at.shard).unconverted();
+        if (maker != nullptr) batch.kept[row] = maker->make(at.sample);
         return;
       }
     } catch (const UnusableImage& error) {

@@ -26,6 +26,7 @@ Dataset FrameView::of(const Dataset& data) {
     info.shards[i].largest = of.largest;
   }
   info.codec = parts.begin()->second->info().codec;
+  info.unindexed_files = true;
   auto impl = std::make_shared<Dataset::Impl>(std::move(shards), std::move(info), from.path);
   impl->add_cuts(from.cuts);
   return Dataset(std::move(impl));

@@ -31,10 +31,7 @@ ShardReader ShardReader::of_images(const std::filesystem::path& path, Unconverte
   return ShardReader(std::move(impl));
 }
 
-std::shared_ptr<const MadeSample> ShardReader::make(std::uint64_t sample) const {
-  impl_->check_index(sample);
-  return impl_->maker ? impl_->maker->make(sample) : nullptr;
-}
+const UnconvertedSamples* ShardReader::unconverted() const noexcept { return impl_->maker.get(); }
 
 void ShardReader::Impl::take(UnconvertedShard shard) {
   static_cast<DatasetSpec&>(header) = std::move(shard.spec);

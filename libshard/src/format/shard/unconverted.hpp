@@ -5,12 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "shard/codec.hpp"
 #include "shard/dataset_spec.hpp"
 #include "shard/error.hpp"
+#include "shard/jpeg_file.hpp"
 
 namespace shard {
 
@@ -43,6 +46,13 @@ class UnconvertedSamples {
   // Makes the sample, or returns what is still there of it because somebody keeps it. Errors: UnusableImage;
   // invalid_argument (the file is not the one that was listed); resource, io.
   virtual std::shared_ptr<const MadeSample> make(std::uint64_t sample) const = 0;
+
+  // Of a sample without further fields that is a frame: the file in it, known before that is read. Nothing:
+  // the sample has to be made.
+  virtual std::optional<jpeg::FrameFile> file_of(std::uint64_t) const { return std::nullopt; }
+  // Reads that file to `out`, which has its size. False: it cannot be read, or is not the one that was listed,
+  // and make() says why.
+  virtual bool read_file(std::uint64_t, std::span<std::byte>) const { return false; }
 };
 
 struct UnconvertedShard {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "expect_error.hpp"
+#include "format/shard/unconverted.hpp"
 #include "shard/convert/convert.hpp"
 #include "shard/convert/source.hpp"
 #include "shard/dataset.hpp"
@@ -142,14 +143,14 @@ TEST_F(OpenSource, NoticesAFileThatHasChanged) {
 TEST_F(OpenSource, MakesASampleOnceWhileSomebodyKeepsIt) {
   add_images();
   const Dataset data = open_source(small());
-  const auto kept = data.shard(0).make(0);
+  const auto kept = data.shard(0).unconverted()->make(0);
   ASSERT_NE(kept, nullptr);
-  data.shard(0).make(1);
-  EXPECT_EQ(data.shard(0).make(0), kept);
+  data.shard(0).unconverted()->make(1);
+  EXPECT_EQ(data.shard(0).unconverted()->make(0), kept);
   fs::remove(images_ / "a" / "100.jpg");
-  EXPECT_EQ(data.shard(0).make(0), kept);
+  EXPECT_EQ(data.shard(0).unconverted()->make(0), kept);
   run(small());
-  EXPECT_EQ(Dataset::open(dir_.path() / "out").shard(0).make(0), nullptr);
+  EXPECT_EQ(Dataset::open(dir_.path() / "out").shard(0).unconverted(), nullptr);
 }
 
 TEST_F(OpenSource, IsReadByManyThreads) {
