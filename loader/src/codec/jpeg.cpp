@@ -10,6 +10,7 @@
 #include "base/digest/checksum.hpp"
 #include "codec/jpeg_workspace.hpp"
 #include "codec/stored_form.hpp"
+#include "format/shard/unconverted.hpp"
 #include "jpeg/frame.hpp"
 #include "shard/error.hpp"
 
@@ -19,6 +20,12 @@ namespace {
 
 constexpr std::uint64_t kGroupAlign = 256;
 constexpr std::uint64_t kLeastMean = 4096;  // headers, tables and index may be longer than small samples
+constexpr std::uint64_t kUsualMcu = 16 * 16 - 16;  // pixels; of 4:2:0, with those that are not full
+
+// To make an index, and its own bytes: at most 10 for 8 MCUs or the end of a row.
+std::uint64_t unindexed_bytes(std::uint64_t mcus, std::uint64_t file_bytes) {
+  return index_workspace_bytes(mcus, file_bytes) + mcus * 2 + kLeastMean;
+}
 
 class JpegForm final : public StoredForm {
  public:
@@ -76,6 +83,11 @@ class JpegForm final : public StoredForm {
     return sample;
   }
 
+  StoredSample locate_file(const Dataset& dataset, const Dataset::Location& at) const override {
+    const auto file = dataset.shard(at.shard).unconverted()->file_of(at.sample);
+    return {jpeg::frame_bytes(*file), nullptr, *file, true};
+  }
+
   std::uint64_t checksum(const ShardReader& shard, std::uint64_t sample,
                          std::span<const std::byte> bytes) const override {
     // Mapped bytes may change, or end, while they are read.
@@ -103,12 +115,19 @@ class JpegForm final : public StoredForm {
     const std::uint64_t pixels = decoded_room_bytes(options) / options.most_rows() / spec.channels;
     const std::uint32_t height = is_free() ? largest().height : spec.height;
     const std::uint32_t width = is_free() ? largest().width : spec.width;
-    return {usual_jpeg_workspace_bytes(pixels, spec.channels),
-            least_jpeg_workspace_bytes(height, width, spec.channels)};
+    Workspace bytes{usual_jpeg_workspace_bytes(pixels, spec.channels),
+                    least_jpeg_workspace_bytes(height, width, spec.channels)};
+    if (has_unindexed_files()) {
+      bytes.usual_bytes += unindexed_bytes(pixels / kUsualMcu, mean_stored_bytes());
+      bytes.least_bytes += unindexed_bytes(std::uint64_t{height} * width / jpeg::kBlockValues + height + width,
+                                           most_bytes_to_device());
+    }
+    return bytes;
   }
   void describe(TransformWork& work, const StoredFrames& frames, std::byte* scratch) const override {
     work.frame_bytes = frames.sizes;
     work.files = frames.files;
+    work.unindexed = frames.unindexed;
     work.unpacked = scratch;
   }
 };

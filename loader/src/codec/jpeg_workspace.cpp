@@ -1,8 +1,12 @@
 #include "codec/jpeg_workspace.hpp"
 
 #include <algorithm>
+#include <limits>
 
+#include "base/bytes.hpp"
 #include "jpeg/huffman.hpp"
+#include "jpeg/lanes/lane_decoder.hpp"
+#include "jpeg/lanes/lane_plan.hpp"
 
 namespace shard {
 
@@ -63,6 +67,22 @@ std::uint64_t least_jpeg_workspace_bytes(std::uint32_t height, std::uint32_t wid
   const std::uint64_t padding = factor * jpeg::kBlockSide - 1;
   const std::uint64_t columns = (std::max(height, width) + padding) / jpeg::kBlockSide;
   return 3 * factor * columns * components * kBytesOfBlock + bytes_of_image(components);
+}
+
+std::uint64_t index_workspace_bytes(std::uint64_t mcus, std::uint64_t bytes) noexcept {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  const jpeg::LanePlan plan =
+      jpeg::plan_lanes(static_cast<std::uint32_t>(std::min(mcus, kMost)),
+                       static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, jpeg::kMostIndexedBytes)));
+  constexpr std::uint64_t kBytesOfChunk =
+      jpeg::kStartsOfChunk * sizeof(jpeg::McuStart) + sizeof(std::uint32_t);
+  return plan.slots() * sizeof(jpeg::Lane) + plan.chunks * kBytesOfChunk + sizeof(std::uint32_t);
+}
+
+std::uint64_t index_workspace_bytes(const jpeg::FrameFile& file) noexcept {
+  const jpeg::Layout layout = jpeg::geometry_of(file);
+  return index_workspace_bytes(layout.mcus(), file.bytes) +
+         round_up(jpeg::index_bytes(layout), jpeg::kFrameAlignment);
 }
 
 void add_jpeg_bands(const jpeg::FrameFile& file, const jpeg::PixelBox& upright, std::uint64_t workspace_bytes,

@@ -18,6 +18,10 @@ std::uint64_t usual_jpeg_workspace_bytes(std::uint64_t pixels, std::uint32_t cha
 std::uint64_t least_jpeg_workspace_bytes(std::uint32_t height, std::uint32_t width,
                                          std::uint32_t channels) noexcept;
 
+// What else it takes to make the index of a file of `bytes` and `mcus`. It grows with both.
+std::uint64_t index_workspace_bytes(std::uint64_t mcus, std::uint64_t bytes) noexcept;
+std::uint64_t index_workspace_bytes(const jpeg::FrameFile& file) noexcept;
+
 // Adds the parts of the box, one after the other, that each take no more than `workspace_bytes`, if that is
 // at least what a band takes.
 void add_jpeg_bands(const jpeg::FrameFile& file, const jpeg::PixelBox& upright, std::uint64_t workspace_bytes,

@@ -33,6 +33,10 @@ StoredSample StoredForm::locate(const Dataset& dataset, const Dataset::Location&
   return {samples.spec_of(at.sample).size_bytes(), nullptr};
 }
 
+StoredSample StoredForm::locate_file(const Dataset& dataset, const Dataset::Location& at) const {
+  return locate(dataset, at);
+}
+
 SampleSize StoredForm::size_of(const Dataset& dataset, const Dataset::Location& at) const {
   if (!is_free()) return {recorded().height, recorded().width};
   const SampleSpec spec = images(dataset.shard(at.shard)).spec_of(at.sample);
@@ -90,6 +94,7 @@ std::unique_ptr<const StoredForm> make_stored_form(const DatasetInfo& info,
   if (field && info.spec.is_free())
     of.image_pixel_bytes = std::uint64_t{info.spec.channels} * size_bytes(info.spec.dtype);
   if (field) of.images_may_be_late = make_stored_form(info)->may_be_late();
+  of.unindexed_files = info.unindexed_files && !field;
   std::uint64_t stored = 0;
   for (const ShardSummary& shard : info.shards) stored += shard.size_bytes;
   of.mean_stored_bytes = stored / std::max<std::uint64_t>(info.samples(), 1) + 1;

@@ -41,15 +41,19 @@ struct StoredSample {
   const std::byte* mapped = nullptr;
   // Codec jpeg.
   jpeg::FrameFile file{};
+  // A file that is read when it is staged, and has no index (UnconvertedSamples::file_of()).
+  bool is_file = false;
 };
 
 // What is known of the frames of a batch, or of some of its rows.
 struct StoredFrames {
   std::span<const std::uint64_t> sizes;
   std::span<const jpeg::FrameFile> files;  // of another codec than jpeg: not used
+  std::span<const std::uint8_t> unindexed{};  // TransformWork::unindexed
 
   StoredFrames part(std::size_t first, std::size_t rows) const {
-    return {sizes.subspan(first, rows), files.subspan(first, rows)};
+    return {sizes.subspan(first, rows), files.subspan(first, rows),
+            unindexed.empty() ? unindexed : unindexed.subspan(first, rows)};
   }
 };
 
@@ -66,6 +70,7 @@ struct StoredField {
   std::uint64_t mean_stored_bytes = 0;
   // There may be no room for some images of a batch (StoredForm::may_be_late()).
   bool images_may_be_late = true;
+  bool unindexed_files = false;  // DatasetInfo::unindexed_files
 };
 
 // Immutable and thread safe. The default implementations are for codec none.
@@ -108,6 +113,8 @@ class StoredForm {
   // The bytes of one sample that go to the device. Errors: corrupt (naming shard and sample), those of
   // Dataset::shard().
   virtual StoredSample locate(const Dataset& dataset, const Dataset::Location& at) const;
+  // The same of a sample that is read from its file: UnconvertedSamples::file_of() has one.
+  virtual StoredSample locate_file(const Dataset& dataset, const Dataset::Location& at) const;
 
   // What a shard has of this field.
   const StoredImages& images(const ShardReader& shard) const { return shard.images(of_.field); }
@@ -150,6 +157,7 @@ class StoredForm {
   }
   std::uint64_t mean_stored_bytes() const noexcept { return of_.mean_stored_bytes; }
   bool images_may_be_late() const noexcept { return of_.images_may_be_late; }
+  bool has_unindexed_files() const noexcept { return of_.unindexed_files; }
 
  private:
   // `image_bytes` of images have room for as many pixels as the result has of this field.

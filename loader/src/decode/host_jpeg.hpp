@@ -13,9 +13,6 @@ namespace shard::jpeg {
 
 inline constexpr std::uint64_t kMostPixels = image::DecodeOptions{}.max_pixels;
 
-// By EXIF or XMP, 1 to 8. Reads the segments up to the first scan; damage in them is for whoever decodes.
-std::uint32_t orientation_of_file(std::span<const std::byte> file) noexcept;
-
 // One per thread.
 class HostJpeg {
  public:

@@ -4,9 +4,8 @@
 
 #include <algorithm>
 
-#include "jpeg/header.hpp"
-#include "jpeg/lanes/lane_plan.hpp"
 #include "shard/error.hpp"
+#include "shard/image/jpeg_originals.hpp"
 
 namespace shard::jpeg {
 namespace {
@@ -14,17 +13,12 @@ namespace {
 constexpr std::uint32_t kLargestSide = 65535;
 
 bool fits_kernels(std::span<const std::byte> file, bool upright, FrameFile& frame) {
-  if (file.size() >= kMostIndexedBytes) return false;
-  const std::optional<FrameFile> found = find_frame_file(file);
+  const std::optional<FrameFile> found = image::jpeg_file_of(file, file.size());
   if (!found) return false;  // another kind, or damaged: libjpeg-turbo says what it is
   frame = *found;
-  if (upright) frame.orientation = orientation_of_file(file);
-  // Each block has two codes at least, so no memory is taken for pixels that cannot be there.
-  const Layout layout = geometry_of(frame);
-  const std::uint64_t least_bits = std::uint64_t{layout.mcus()} * layout.blocks_of_mcu * 2;
+  if (!upright) frame.orientation = 1;
   // Larger ones are refused by the decoder of the host.
-  return least_bits <= std::uint64_t{file.size()} * 8 &&
-         std::uint64_t{frame.width()} * frame.height() <= kMostPixels;
+  return std::uint64_t{frame.width()} * frame.height() <= kMostPixels;
 }
 
 PixelBox box_of(const Input& input, const std::optional<JpegBox>& box) {

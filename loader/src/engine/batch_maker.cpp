@@ -92,18 +92,37 @@ void BatchMaker::make_resident() {
 }
 
 void BatchMaker::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, bool verify) {
-  const ProfilerRange range(*setup_.device, "shard: begin batch");
-  slot.error = nullptr;
-  slot.fetch.clear();
   slot.epoch = epoch;
   slot.index = index;
   slot.verify = verify;
+  slot.again = false;
+  begin(slot);
+}
+
+bool BatchMaker::needs_a_look(const Slot& slot) const { return images_ && placement_.has_files(slot); }
+
+bool BatchMaker::refuse_files(const Slot& slot) {
+  const std::vector<std::uint64_t> refused = placement_.take_refused_files(slot);
+  images_->refuse_files(refused);
+  return !refused.empty();
+}
+
+void BatchMaker::make_again(Slot& slot) {
+  slot.again = true;
+  begin(slot);
+  end(slot);
+}
+
+void BatchMaker::begin(Slot& slot) {
+  const ProfilerRange range(*setup_.device, "shard: begin batch");
+  slot.error = nullptr;
+  slot.fetch.clear();
   wait_for_last_use(slot);
   placement_.choose(slot, pool_);
   wait_for_shards(slot);
   wait_for_images(slot);
   placement_.place(slot, pool_);
-  if (verify) heads_.verify(slot, pool_);
+  if (slot.verify) heads_.verify(slot, pool_);
   if (slot.fetch.empty())
     transport_->skip(slot);
   else
@@ -136,9 +155,11 @@ void BatchMaker::wait_for_shards(const Slot& slot) {
 
 void BatchMaker::wait_for_images(Slot& slot) {
   if (!images_) return;
-  for (const auto& [row, sample] :
-       images_->before_batch(slot.epoch, slot.index, [this] { return mailbox_.stopping(); }))
-    placement_.replace(slot, row, sample);
+  ImagesAhead::Samples samples =
+      images_->before_batch(slot.epoch, slot.index, slot.again, [this] { return mailbox_.stopping(); });
+  for (const auto& [row, sample] : samples.replaced) placement_.replace(slot, row, sample);
+  if (slot.verdict && !samples.replaced.empty()) slot.verdict->restart_batch(slot.locations);
+  placement_.set_files(slot, std::move(samples.is_file));
 }
 
 LoaderStats BatchMaker::arrivals() const {

@@ -41,6 +41,12 @@ class BatchMaker {
   // end() must be called for slots in the order of begin(). Errors name shard and sample.
   void begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, bool verify);
   void end(Slot& slot);
+  // After end(): the batch is right only if refuse_files() returns false, once its ready_event is over.
+  bool needs_a_look(const Slot& slot) const;
+  // Whether the device could not decode some of its files. If so, make_again() makes it again, with other
+  // ways for those; all batches that were begun must be ended.
+  bool refuse_files(const Slot& slot);
+  void make_again(Slot& slot);
   // After begin() or end() failed: the samples that the batch was fetching do not count as being on the
   // device.
   void abandon(const Slot& slot) noexcept;
@@ -63,6 +69,7 @@ class BatchMaker {
   void wait_for_last_use(const Slot& slot);
   void wait_for_shards(const Slot& slot);
   void wait_for_images(Slot& slot);
+  void begin(Slot& slot);
   void wait_copied(const Slot& slot);
   std::uint64_t frames_of(const Slot& slot, const PlacedBatch& batch, std::size_t part) const;
   void wait_released(Slot& slot);

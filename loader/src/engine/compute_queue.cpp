@@ -16,7 +16,7 @@ namespace {
 FieldMaker::Samples samples_of(const PlacedBatch& batch, std::span<const std::byte* const> sources,
                                std::size_t parts, std::size_t part) {
   const std::size_t rows = batch.sizes.size() / parts;
-  const StoredFrames all{batch.sizes, batch.files};
+  const StoredFrames all{batch.sizes, batch.files, batch.unindexed};
   return {sources.subspan(sources.size() - (parts - part) * rows, rows), all.part(part * rows, rows)};
 }
 
@@ -264,7 +264,8 @@ std::size_t ComputeQueue::queue_late(const Slot& slot, const PlacedBatch& batch,
       const std::uint64_t size = batch.sizes[part * rows + row];
       std::byte* const target = group.device->data() + used;
       late_items_.push_back(
-          {slot.indices.samples[row], part, slot.locations[row], target, size, used, true, nullptr});
+          {slot.indices.samples[row], part, slot.locations[row], target, size, used, true, nullptr,
+           !batch.unindexed.empty() && batch.unindexed[part * rows + row] != 0});
       late_sources_[part * rows + row] = target;
       used += size;
     }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <deque>
 #include <system_error>
 #include <utility>
 
@@ -19,6 +18,7 @@ namespace {
 
 // While the host's threads work on a batch, the feeder looks for a free slot this often.
 constexpr std::chrono::microseconds kGlance{50};
+constexpr std::chrono::milliseconds kSettleTurn{20};  // between looks at whether to stop
 
 }  // namespace
 
@@ -83,59 +83,112 @@ bool Feeder::verifies(std::uint64_t epoch) const noexcept {
 
 // Makes the batches of an epoch. It begins as many batches ahead as the transport asks for, so that host work
 // and reads of several batches overlap. Returns false if it was stopped or a batch failed.
+//
+//   begin ──▶ begun_ ──▶ end ──▶ (unsettled_, until the device has decoded files that have no index) ──▶ push
 bool Feeder::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
-  const std::uint64_t batches = setup_.order.batches();
+  batches_ = setup_.order.batches();
+  next_ = first_batch;
+  failed_ = false;
   const Transport& transport = maker_.transport();
   const std::size_t most = std::min(transport.depth(), ring_.slots().size());
   std::size_t depth = warm_ ? most : 1;  // nothing may delay the very first batch
-  std::uint64_t next = first_batch;
-  bool failed = false;
-  std::deque<Slot*> begun;
-  const auto fail = [&](Slot& slot) {
-    slot.error = std::current_exception();
-    maker_.abandon(slot);
-    failed = true;
-    next = batches;
-  };
-  const auto begin = [&](Slot* slot) {
-    warm_ = true;
-    begun.push_back(slot);
-    try {
-      maker_.begin(*slot, epoch, next, verifies(epoch));
-      ++next;
-    } catch (...) {
-      fail(*slot);
-    }
-  };
-  while (!begun.empty() || (next < batches && !mailbox_.stopping())) {
-    if (begun.empty()) {
+  const auto may_begin = [&] { return next_ < batches_ && !mailbox_.stopping(); };
+  while (!begun_.empty() || !unsettled_.empty() || may_begin()) {
+    if (begun_.empty() && unsettled_.empty()) {
       Slot* slot = acquire();
       if (slot == nullptr) return false;
-      begin(slot);
+      begin(*slot, epoch);
     }
-    while (begun.size() < depth && next < batches && !mailbox_.stopping()) {
+    while (begun_.size() < depth && may_begin()) {
+      settle_done();
       // Do not wait for a slot here if the oldest batch can be ended. While the host still works on that one,
       // begin another batch as soon as there is a slot.
-      const bool room = transport.has_room() && maker_.ready(epoch, next);
+      const bool room = transport.has_room() && maker_.ready(epoch, next_);
       if (Slot* slot = room ? ring_.try_acquire() : nullptr)
-        begin(slot);
-      else if (begun.front()->error || transport.wait(*begun.front(), kGlance))
+        begin(*slot, epoch);
+      else if (begun_.empty() || begun_.front()->error || transport.wait(*begun_.front(), kGlance))
         break;
     }
-    Slot* const slot = begun.front();
-    begun.pop_front();
-    if (!slot->error) {
-      try {
-        maker_.end(*slot);
-      } catch (...) {
-        fail(*slot);
-      }
-    }
-    publish();
-    ring_.push_ready(slot);
+    // To settle a batch may end all that were begun.
+    while (!begun_.empty() && !unsettled_.empty() && !begun_.front()->error &&
+           !transport.wait(*begun_.front(), kGlance))
+      settle_done();
+    if (!begun_.empty())
+      end_first();
+    else if (!unsettled_.empty())
+      settle_first();
+    settle_done();
     depth = most;
   }
-  return !failed && !mailbox_.stopping();
+  return !failed_ && !mailbox_.stopping();
+}
+
+void Feeder::begin(Slot& slot, std::uint64_t epoch) {
+  warm_ = true;
+  begun_.push_back(&slot);
+  try {
+    maker_.begin(slot, epoch, next_, verifies(epoch));
+    ++next_;
+  } catch (...) {
+    fail(slot);
+  }
+}
+
+void Feeder::fail(Slot& slot) {
+  slot.error = std::current_exception();
+  maker_.abandon(slot);
+  failed_ = true;
+  next_ = batches_;
+}
+
+void Feeder::end_first() {
+  Slot& slot = *begun_.front();
+  begun_.pop_front();
+  if (!slot.error) {
+    try {
+      maker_.end(slot);
+    } catch (...) {
+      fail(slot);
+    }
+  }
+  publish();
+  // Batches are pushed in their order.
+  if (unsettled_.empty() && (slot.error || !maker_.needs_a_look(slot)))
+    ring_.push_ready(&slot);
+  else
+    unsettled_.push_back(&slot);
+}
+
+void Feeder::settle_done() {
+  while (!unsettled_.empty()) {
+    const Slot& slot = *unsettled_.front();
+    try {
+      if (!slot.error && !slot.ready_event.done()) return;
+    } catch (const Error&) {  // is thrown again where it is waited for
+    }
+    settle_first();
+  }
+}
+
+// Waits until the device has made the batch. If it has refused some files, they are decoded by the host.
+void Feeder::settle_first() {
+  Slot& slot = *unsettled_.front();
+  const auto refuses = [&] {
+    while (!slot.ready_event.wait_for(kSettleTurn))
+      if (mailbox_.stopping()) throw Error(ErrorCode::cancelled, "stopped while a batch is decoded");
+    return maker_.refuse_files(slot);
+  };
+  try {
+    while (!slot.error && maker_.needs_a_look(slot) && refuses()) {
+      while (!begun_.empty()) end_first();
+      maker_.make_again(slot);
+    }
+  } catch (...) {
+    fail(slot);
+  }
+  unsettled_.pop_front();
+  publish();
+  ring_.push_ready(&slot);
 }
 
 // Null: stopped, or the ring has failed.

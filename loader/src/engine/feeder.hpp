@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -37,6 +38,11 @@ class Feeder {
  private:
   void feed();
   bool feed_epoch(std::uint64_t epoch, std::uint64_t first_batch);
+  void begin(Slot& slot, std::uint64_t epoch);
+  void end_first();
+  void fail(Slot& slot);
+  void settle_done();
+  void settle_first();
   bool verifies(std::uint64_t epoch) const noexcept;
   Slot* acquire();
   void publish();
@@ -46,6 +52,12 @@ class Feeder {
   Mailbox& mailbox_;
   BatchMaker maker_;
   bool warm_ = false;                         // a batch was made
+  // Of the epoch that is made.
+  std::uint64_t next_ = 0;     // the batch that is begun next
+  std::uint64_t batches_ = 0;  // there are no more to begin
+  bool failed_ = false;
+  std::deque<Slot*> begun_;      // in order
+  std::deque<Slot*> unsettled_;  // ended; the device may yet refuse some of their samples
   std::optional<std::uint64_t> first_epoch_;  // the first one that was requested: for Verify::first_epoch
   double slot_wait_seconds_ = 0;              // for a free slot
 

@@ -72,6 +72,7 @@ std::byte* FrameDecoder::queue_group(Stream& stream, std::span<const Event> afte
   work.sources = frames.sources.subspan(first, count);
   work.frame_bytes = frames.frames.sizes.subspan(first, count);
   work.files = frames.frames.files.subspan(first, count);
+  work.unindexed = frames.frames.part(first, count).unindexed;
   work.sizes = frames.sizes.subspan(first, count);
   work.crops = crops_;
   work.target = target;

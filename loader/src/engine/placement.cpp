@@ -25,12 +25,14 @@ void Placement::keep_resident(const ResidentMemory& memory) {
 
 void Placement::choose(Slot& slot, ThreadPool& pool) {
   PlacedBatch& batch = batches_[slot.number];
+  batch.is_file.clear();
   batch.draws.finish();  // of a batch that failed
   setup_.order.batch(slot.epoch, slot.index, batch.indices);
   slot.locations.clear();
   for (const std::uint64_t sample : batch.indices.samples)
     slot.locations.push_back(setup_.dataset.locate(sample));
-  if (slot.verdict) slot.verdict->start_batch(slot.locations);
+  if (slot.verdict && slot.again) slot.verdict->restart_batch(slot.locations);
+  if (slot.verdict && !slot.again) slot.verdict->start_batch(slot.locations);
   batch.shapes.clear();
   if (!setup_.form->is_free()) draw(slot, pool);  // else once sizes are known
 }
@@ -40,14 +42,34 @@ void Placement::replace(Slot& slot, std::size_t row, std::uint64_t sample) {
   slot.locations[row] = setup_.dataset.locate(sample);
 }
 
+void Placement::set_files(const Slot& slot, std::vector<std::uint8_t> is_file) {
+  batches_[slot.number].is_file = std::move(is_file);
+}
+
 bool Placement::is_resident(std::uint64_t sample) const {
   if (!resident_) return false;
-  const Dataset::Location at = setup_.dataset.locate(sample);
   for (std::uint32_t part = 0; part < setup_.forms.size(); ++part) {
-    const std::uint64_t size = setup_.forms[part]->locate(setup_.dataset, at).size_bytes;
-    if (resident_->find(resident_key(sample, part), size) == nullptr) return false;
+    const std::uint64_t key = resident_key(sample, part);
+    const auto made = made_.find(key);
+    if (made == made_.end() || resident_->find(key, made->second.size_bytes) == nullptr) return false;
   }
   return true;
+}
+
+bool Placement::has_files(const Slot& slot) const {
+  const std::vector<std::uint8_t>& is_file = batches_[slot.number].is_file;
+  return std::find(is_file.begin(), is_file.end(), 1) != is_file.end();
+}
+
+std::vector<std::uint64_t> Placement::take_refused_files(const Slot& slot) {
+  std::vector<std::uint64_t> refused;
+  const std::vector<std::uint8_t>& is_file = batches_[slot.number].is_file;
+  for (std::size_t row = 0; row < is_file.size(); ++row) {
+    if (is_file[row] == 0 || slot.verdict->entries()[row] == 0) continue;
+    refused.push_back(slot.indices.samples[row]);
+    if (resident_) resident_->forget(resident_key(refused.back(), 0));
+  }
+  return refused;
 }
 
 void Placement::draw(Slot& slot, ThreadPool& pool) {
@@ -90,6 +112,7 @@ void Placement::place(Slot& slot, ThreadPool& pool) {
   batch.sources.clear();
   batch.sizes.clear();
   batch.files.clear();
+  batch.unindexed.clear();
   batch.late = slot.locations.size();
   if (setup_.form->is_free()) {
     find_shapes(slot);
@@ -137,8 +160,22 @@ void Placement::check_shapes(const Slot& slot, std::size_t field) const {
 
 void Placement::locate(const Slot& slot) {
   located_.clear();
-  for (const auto& form : setup_.forms)
-    for (const Dataset::Location& at : slot.locations) located_.push_back(form->locate(setup_.dataset, at));
+  for (std::uint32_t part = 0; part < setup_.forms.size(); ++part)
+    for (std::size_t row = 0; row < slot.locations.size(); ++row)
+      located_.push_back(locate(slot, part, row));
+}
+
+StoredSample Placement::locate(const Slot& slot, std::uint32_t part, std::size_t row) {
+  const StoredForm& form = *setup_.forms[part];
+  const Dataset::Location& at = slot.locations[row];
+  const PlacedBatch& batch = batches_[slot.number];
+  if (part == 0 && !batch.is_file.empty() && batch.is_file[row] != 0)
+    return form.locate_file(setup_.dataset, at);
+  if (!resident_ || !setup_.dataset.is_unconverted()) return form.locate(setup_.dataset, at);
+  const std::uint64_t key = resident_key(batch.indices.samples[row], part);
+  const auto made = made_.find(key);
+  if (made != made_.end()) return made->second;
+  return made_[key] = form.locate(setup_.dataset, at);
 }
 
 // The first row for which there is no room in some part, and all after it. Mixed pairs stay together.
@@ -174,8 +211,9 @@ void Placement::place_part(Slot& slot, std::uint32_t part, std::byte* target, st
   const std::size_t late = setup_.forms[part]->may_be_late() ? batch.late : slot.locations.size();
   for (std::size_t i = 0; i < slot.locations.size(); ++i) {
     const std::uint64_t sample = batch.indices.samples[i];
-    const auto& [size, mapped, file] = located_[part * slot.locations.size() + i];
+    const auto& [size, mapped, file, is_file] = located_[part * slot.locations.size() + i];
     batch.files.push_back(file);
+    if (!batch.is_file.empty()) batch.unindexed.push_back(is_file ? 1 : 0);
     if (i >= late) {
       batch.sources.push_back(nullptr);
       batch.sizes.push_back(size);
@@ -184,7 +222,8 @@ void Placement::place_part(Slot& slot, std::uint32_t part, std::byte* target, st
     const std::byte* source = resident_ ? resident_->find(resident_key(sample, part), size) : nullptr;
     if (source == nullptr) {
       std::uint64_t& last_placed = last_placed_[slot.locations[i].shard];
-      FetchItem item{sample, part, slot.locations[i], target, size, fetched, last_placed != placed_, mapped};
+      FetchItem item{sample,  part,   slot.locations[i], target, size, fetched, last_placed != placed_,
+                     mapped, is_file};
       last_placed = placed_;
       if (resident_)
         if (std::byte* const place = resident_->add(resident_key(sample, part), size)) item.target = place;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "base/system/thread_pool.hpp"
@@ -31,6 +32,10 @@ struct PlacedBatch {
   std::vector<std::uint64_t> sizes;
   // StoredSample::file of each of them.
   std::vector<jpeg::FrameFile> files;
+  // By row: the image is a file that is read when it is staged. Empty: none is.
+  std::vector<std::uint8_t> is_file;
+  // StoredFrames::unindexed. Empty: all have an index.
+  std::vector<std::uint8_t> unindexed;
   // Samples of any size: rows and columns of each.
   std::vector<SampleSize> shapes;
   std::vector<BatchView> views;
@@ -58,7 +63,9 @@ class Placement {
   void choose(Slot& slot, ThreadPool& pool);
   // After choose(): another sample takes the place of a row's.
   void replace(Slot& slot, std::size_t row, std::uint64_t sample);
-  // Whether a sample of the data set is on the device with all its parts.
+  // Which rows are files (ImagesAhead).
+  void set_files(const Slot& slot, std::vector<std::uint8_t> is_file);
+  // Whether a sample of the data set that was made is on the device with all its parts.
   bool is_resident(std::uint64_t sample) const;
   // After choose(): sets slot.fetch, the samples that are not on the device, and where each of them goes.
   // Errors name shard and sample.
@@ -66,6 +73,11 @@ class Placement {
   // Once nobody reads the slot's last batch: slot.indices are those of this one, and all is drawn.
   void finish(Slot& slot);
   const PlacedBatch& batch(const Slot& slot) const noexcept { return batches_[slot.number]; }
+  // Whether some samples of the batch in the slot are files.
+  bool has_files(const Slot& slot) const;
+  // The device is done with that batch: those files of it that it could not decode. They do not count as
+  // being on the device.
+  std::vector<std::uint64_t> take_refused_files(const Slot& slot);
   // The samples in slot.fetch do not count as being on the device.
   void forget(const Slot& slot) noexcept;
 
@@ -74,6 +86,7 @@ class Placement {
   void draw_pairs(Slot& slot) const;
   void open_shards(const Slot& slot, ThreadPool& pool) const;
   void locate(const Slot& slot);
+  StoredSample locate(const Slot& slot, std::uint32_t part, std::size_t row);
   void place_part(Slot& slot, std::uint32_t part, std::byte* target, std::uint64_t& fetched);
   void find_shapes(const Slot& slot);
   void check_shapes(const Slot& slot, std::size_t field) const;
@@ -87,6 +100,8 @@ class Placement {
   std::vector<StoredSample> located_;  // scratch: of the batch that is placed, by part and row
   bool may_be_late_ = false;
   std::optional<ResidentSamples> resident_;
+  // By resident_key(): of samples that were made, which are not made again to look at them.
+  std::unordered_map<std::uint64_t, StoredSample> made_;
   std::uint64_t placed_ = 0;                // batches whose samples were placed
   std::vector<std::uint64_t> last_placed_;  // by shard: the last such batch that reads it
 };

@@ -36,37 +36,58 @@ ImagesAhead::~ImagesAhead() {
   for (const auto& batch : batches_) batch->wanted = false;
 }
 
-std::vector<ImagesAhead::Replacement> ImagesAhead::before_batch(std::uint64_t epoch, std::uint64_t index,
-                                                                const std::function<bool()>& stopping) {
-  if (in_use_ == batches_.size() || !batches_[in_use_]->is(epoch, index)) {
-    drop_coming();
-    begin(epoch, index);
+ImagesAhead::Samples ImagesAhead::before_batch(std::uint64_t epoch, std::uint64_t index, bool again,
+                                               const std::function<bool()>& stopping) {
+  std::shared_ptr<Batch> batch;
+  if (again) {
+    batch = again_.emplace_back(begin(epoch, index));
+  } else {
+    if (in_use_ == batches_.size() || !batches_[in_use_]->is(epoch, index)) {
+      drop_coming();
+      batches_.push_back(begin(epoch, index));
+    }
+    batch = batches_[in_use_++];
+    begin_ahead();
   }
-  const std::shared_ptr<Batch> batch = batches_[in_use_++];
-  begin_ahead();
-  const Stopwatch watch;
-  while (batch->made.wait_for(kTurn) != std::future_status::ready)
-    if (stopping()) throw Error(ErrorCode::cancelled, "stopped while images are decoded");
-  {
+  if (batch->made.valid()) {
+    const Stopwatch watch;
+    while (batch->made.wait_for(kTurn) != std::future_status::ready)
+      if (stopping()) throw Error(ErrorCode::cancelled, "stopped while images are decoded");
     const std::lock_guard lock(mutex_);
     stats_.images_seconds += watch.seconds();
   }
-  batch->made.get();
-  std::vector<Replacement> replaced;
-  for (const std::size_t row : batch->rows)
-    if (batch->samples[row] != batch->indices.samples[row]) replaced.push_back({row, batch->samples[row]});
+  if (batch->made.valid()) batch->made.get();
+  Samples samples;
+  // The device may have refused some since the batch was begun.
+  for (std::size_t row = 0; row < batch->samples.size(); ++row)
+    if (batch->is_file[row] != 0 && is_refused(batch->samples[row])) make_row(*batch, row);
+  for (std::size_t row = 0; row < batch->samples.size(); ++row)
+    if (batch->samples[row] != batch->indices.samples[row])
+      samples.replaced.push_back({row, batch->samples[row]});
+  samples.is_file = batch->is_file;
   const std::lock_guard lock(mutex_);
   for (const auto& sample : batch->kept) stats_.decoded_images += sample ? 1 : 0;  // null: it is stored
-  stats_.replaced_images += replaced.size();
-  return replaced;
+  stats_.replaced_images += samples.replaced.size();
+  return samples;
+}
+
+void ImagesAhead::refuse_files(const std::vector<std::uint64_t>& samples) {
+  const std::lock_guard lock(mutex_);
+  refused_.insert(samples.begin(), samples.end());
 }
 
 void ImagesAhead::after_batch(std::uint64_t epoch, std::uint64_t index) {
+  const auto is_it = [&](const auto& batch) { return batch->is(epoch, index); };
+  const auto made_again = std::find_if(again_.begin(), again_.end(), is_it);
+  if (made_again != again_.end()) {
+    (*made_again)->wanted = false;  // it may have failed before all rows were made
+    again_.erase(made_again);
+    return;
+  }
   const auto used = batches_.begin() + static_cast<std::ptrdiff_t>(in_use_);
-  const auto found =
-      std::find_if(batches_.begin(), used, [&](const auto& batch) { return batch->is(epoch, index); });
+  const auto found = std::find_if(batches_.begin(), used, is_it);
   if (found == used) return;
-  (*found)->wanted = false;  // it may have failed before all rows were made
+  (*found)->wanted = false;
   batches_.erase(found);
   --in_use_;
 }
@@ -87,22 +108,36 @@ void ImagesAhead::begin_ahead() {
       ++epoch;
       index = 0;
     }
-    begin(epoch, index);
+    batches_.push_back(begin(epoch, index));
   }
 }
 
-void ImagesAhead::begin(std::uint64_t epoch, std::uint64_t index) {
+std::shared_ptr<ImagesAhead::Batch> ImagesAhead::begin(std::uint64_t epoch, std::uint64_t index) {
   auto batch = std::make_shared<Batch>();
   batch->epoch = epoch;
   batch->index = index;
   setup_.order.batch(epoch, index, batch->indices);
   batch->samples = batch->indices.samples;
   batch->kept.resize(batch->samples.size());
-  for (std::size_t row = 0; row < batch->samples.size(); ++row)
-    if (needed_(batch->samples[row])) batch->rows.push_back(row);
-  submit_rows(pool_, batch->rows.size(), batch->made,
-              [this, batch](std::size_t i) { make_row(*batch, batch->rows[i]); });
-  batches_.push_back(std::move(batch));
+  batch->is_file.resize(batch->samples.size());
+  for (std::size_t row = 0; row < batch->samples.size(); ++row) {
+    const std::uint64_t sample = batch->samples[row];
+    const Dataset::Location at = setup_.dataset.locate(sample);
+    const ShardReader* const shard = setup_.dataset.opened(at.shard);  // to open one takes time
+    if (shard != nullptr && is_file(*shard, at.sample, sample))
+      batch->is_file[row] = 1;
+    else if (needed_(sample))
+      batch->rows.push_back(row);
+  }
+  if (!batch->rows.empty())
+    submit_rows(pool_, batch->rows.size(), batch->made,
+                [this, batch](std::size_t i) { make_row(*batch, batch->rows[i]); });
+  return batch;
+}
+
+bool ImagesAhead::is_file(const ShardReader& shard, std::uint64_t number, std::uint64_t sample) const {
+  const UnconvertedSamples* const maker = shard.unconverted();
+  return maker != nullptr && maker->file_of(number) && !is_refused(sample);
 }
 
 void ImagesAhead::make_row(Batch& batch, std::size_t row) {
@@ -114,8 +149,10 @@ void ImagesAhead::make_row(Batch& batch, std::size_t row) {
     try {
       if (!skip || !is_unusable(sample)) {
         const Dataset::Location at = setup_.dataset.locate(sample);
-        const UnconvertedSamples* const maker = setup_.dataset.shard(at.shard).unconverted();
-        if (maker != nullptr) batch.kept[row] = maker->make(at.sample);
+        const ShardReader& shard = setup_.dataset.shard(at.shard);
+        batch.is_file[row] = is_file(shard, at.sample, sample) ? 1 : 0;
+        if (batch.is_file[row] == 0 && shard.unconverted() != nullptr)
+          batch.kept[row] = shard.unconverted()->make(at.sample);
         return;
       }
     } catch (const UnusableImage& error) {
@@ -129,6 +166,11 @@ void ImagesAhead::make_row(Batch& batch, std::size_t row) {
                   fmt::format("none of the {} images can be used; {}", size, stats().unusable_images));
     sample = (sample + 1) % size;
   }
+}
+
+bool ImagesAhead::is_refused(std::uint64_t sample) const {
+  const std::lock_guard lock(mutex_);
+  return refused_.contains(sample);
 }
 
 bool ImagesAhead::is_unusable(std::uint64_t sample) const {

@@ -4,6 +4,10 @@
 //   before_batch(b): begin with b + 1 .. b + ahead; wait for b; its samples are kept
 //   after_batch(b):  they were copied, and are let go
 //
+// JPEG files that the device decodes from their own bytes are not made: the transport reads them. If one
+// cannot be read, or decoded there, its batch is made again, and then it is made like other images, which
+// also tells what is wrong with it.
+//
 // An image that is unusable is an error, or (LoaderOptions::on_error) another sample takes its place: the
 // next one of the data set, after the last one the first, that is not unusable itself. So it is the same for
 // every rank, thread count and repetition.
@@ -42,10 +46,16 @@ class ImagesAhead {
     std::size_t row = 0;
     std::uint64_t sample = 0;
   };
-  // Waits until the samples of this batch are made. Errors: those of the first image that failed; cancelled,
-  // soon after stopping() is true.
-  std::vector<Replacement> before_batch(std::uint64_t epoch, std::uint64_t index,
-                                        const std::function<bool()>& stopping);
+  struct Samples {
+    std::vector<Replacement> replaced;
+    std::vector<std::uint8_t> is_file;  // by row: UnconvertedSamples::file_of() has one
+  };
+  // Waits until the samples of this batch are made. `again`: not in the order of the plan. Errors: those of
+  // the first image that failed; cancelled, soon after stopping() is true.
+  Samples before_batch(std::uint64_t epoch, std::uint64_t index, bool again,
+                       const std::function<bool()>& stopping);
+  // These samples are made from now on, not read as files.
+  void refuse_files(const std::vector<std::uint64_t>& samples);
   // Nothing reads the samples of this batch any more.
   void after_batch(std::uint64_t epoch, std::uint64_t index);
 
@@ -57,7 +67,8 @@ class ImagesAhead {
     std::uint64_t epoch = 0;
     std::uint64_t index = 0;
     BatchIndices indices;
-    std::vector<std::size_t> rows;                        // that are made
+    std::vector<std::size_t> rows;                        // that are looked at, or made
+    std::vector<std::uint8_t> is_file;                    // by row
     std::vector<std::uint64_t> samples;                   // of each row, in the end
     std::vector<std::shared_ptr<const MadeSample>> kept;  // likewise
     std::atomic<bool> wanted{true};
@@ -65,11 +76,13 @@ class ImagesAhead {
     bool is(std::uint64_t e, std::uint64_t i) const noexcept { return epoch == e && index == i; }
   };
 
-  void begin(std::uint64_t epoch, std::uint64_t index);
+  std::shared_ptr<Batch> begin(std::uint64_t epoch, std::uint64_t index);
   void begin_ahead();
   void drop_coming();
   void make_row(Batch& batch, std::size_t row);
+  bool is_file(const ShardReader& shard, std::uint64_t number, std::uint64_t sample) const;
   bool is_unusable(std::uint64_t sample) const;
+  bool is_refused(std::uint64_t sample) const;
   void note(std::uint64_t sample, const char* why);
 
   const LoaderSetup& setup_;
@@ -77,8 +90,10 @@ class ImagesAhead {
   const std::uint64_t ahead_;
   std::deque<std::shared_ptr<Batch>> batches_;  // in order; the first ones are in use
   std::size_t in_use_ = 0;
-  mutable std::mutex mutex_;  // guards the next two
+  std::vector<std::shared_ptr<Batch>> again_;   // that are made again, in use
+  mutable std::mutex mutex_;  // guards the next three
   std::set<std::uint64_t> unusable_;
+  std::set<std::uint64_t> refused_;  // by the device, as files
   LoaderStats stats_;
   ThreadPool pool_;  // destroyed first
 };

@@ -32,6 +32,8 @@ struct FetchItem {
   bool first_of_shard = false;
   // StoredSample::mapped.
   const std::byte* mapped = nullptr;
+  // StoredSample::is_file.
+  bool is_file = false;
 };
 
 // A column of the batch, in C order: the same rows in host memory and on the device.
@@ -76,6 +78,8 @@ struct Slot {
   // The samples that are not on the device yet. With `verify` they are compared with their checksums first.
   std::vector<FetchItem> fetch;
   bool verify = false;
+  // The batch is made a second time: some of its samples were files that the device cannot decode.
+  bool again = false;
   // For the consumer. Until the batch is copied these are the indices of the slot's last batch, which may
   // still be read.
   BatchIndices indices;

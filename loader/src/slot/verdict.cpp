@@ -36,6 +36,12 @@ void Verdict::start_batch(const std::vector<Dataset::Location>& samples) {
   std::fill_n(entries(), forms_.size() * most_samples_, 0U);
 }
 
+void Verdict::restart_batch(const std::vector<Dataset::Location>& samples) {
+  const std::lock_guard lock(mutex_);
+  samples_ = samples;
+  std::fill_n(entries(), forms_.size() * most_samples_, 0U);
+}
+
 std::uint64_t Verdict::batch() const {
   const std::lock_guard lock(mutex_);
   return batch_;

@@ -35,6 +35,8 @@ class Verdict {
 
   // The slot's next batch has these samples. The device must be done with the batch before.
   void start_batch(const std::vector<Dataset::Location>& samples);
+  // That batch is made again, and nobody has seen it yet.
+  void restart_batch(const std::vector<Dataset::Location>& samples);
   // Numbers the batches of the slot.
   std::uint64_t batch() const;
   // Throws corrupt, naming shard and sample, if the device found a sample invalid. `batch` is the slot's last

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "shard/codec.hpp"
 #include "shard/error.hpp"
+#include "shard/jpeg_frame.hpp"
 #include "transform/augment/host_augment.hpp"
 #include "transform/check_work.hpp"
 #include "transform/exact/exact_resize.hpp"
@@ -262,16 +264,38 @@ class RowTransformer {
         codec_->decode(frame, out, stored);
       } else {
         // A mapped file may change, or end, while it is read.
-        frame_.resize(frame.size());
-        std::memcpy(frame_.data(), frame.data(), frame.size());
+        const jpeg::FrameFile& file = work_->files[index];
+        if (!work_->unindexed.empty() && work_->unindexed[index] != 0) {
+          if (!make_index(frame, file)) return mark_broken(index);
+        } else {
+          frame_.resize(frame.size());
+          std::memcpy(frame_.data(), frame.data(), frame.size());
+        }
         codec_->decode_part(frame_, out, FrameSpec(stored, work_->files[index]), needed_box(*work_, index));
       }
     } catch (const Error& error) {
       if (error.code() != ErrorCode::corrupt) throw;
-      work_->broken[index] = 1;
+      return mark_broken(index);
+    }
+    return true;
+  }
+
+  // Sets frame_. False: its file is another one, or no frame holds it.
+  bool make_index(std::span<const std::byte> frame, const jpeg::FrameFile& file) {
+    try {
+      JpegFrame made = make_jpeg_frame(frame.first(file.bytes), file.orientation);
+      if (made.file != file || made.extra_bytes != 0) return false;
+      frame_ = std::move(made.bytes);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::unsupported) throw;
       return false;
     }
     return true;
+  }
+
+  bool mark_broken(std::size_t index) const {
+    work_->broken[index] = 1;
+    return false;
   }
 
   void copy(const SampleCrop& crop) {

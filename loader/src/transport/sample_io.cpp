@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/digest/checksum.hpp"
@@ -9,6 +10,7 @@
 #include "base/system/streaming_copy.hpp"
 #include "codec/sample_errors.hpp"
 #include "codec/verify_sample.hpp"
+#include "format/shard/unconverted.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
@@ -24,7 +26,12 @@ void stage_row(const Dataset& dataset, const StoredForm& form, const FetchItem& 
   const Dataset::Location& at = item.at;
   const ShardReader& shard = dataset.shard(at.shard);
   if (item.first_of_shard) check_alive(shard);
-  if (!form.decoded_by_host() && !shard.samples_mapped()) {
+  if (item.is_file) {
+    const UnconvertedSamples& files = *shard.unconverted();
+    const std::span<std::byte> out(target, files.file_of(at.sample)->bytes);
+    // Without its first bytes it is no JPEG file: the device finds that, and the host looks why.
+    if (!files.read_file(at.sample, out)) std::fill_n(out.begin(), std::min<std::size_t>(out.size(), 2), std::byte{0});
+  } else if (!form.decoded_by_host() && !shard.samples_mapped()) {
     form.images(shard).read_frame(at.sample, std::span(target, item.size_bytes));
   } else if (!form.decoded_by_host()) {
     const std::span<const std::byte> bytes = mapped_bytes(dataset, form, item);

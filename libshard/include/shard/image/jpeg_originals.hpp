@@ -29,9 +29,12 @@ struct JpegOriginal {
   bool transcoded = false;
 };
 
-// The bytes of the frame that holds a file of `file_bytes`, which begins with `front`, as it is. 0: its
-// header is one that no frame holds, or longer.
-std::uint32_t jpeg_frame_bytes(std::span<const std::byte> front, std::uint64_t file_bytes) noexcept;
+// The file in the frame that holds a file of `file_bytes`, which begins with `front`, as it is; 0.6 us.
+// Nothing: its header is one that no frame holds, or longer, or says more pixels than its bytes can have.
+std::optional<jpeg::FrameFile> jpeg_file_of(std::span<const std::byte> front,
+                                            std::uint64_t file_bytes) noexcept;
+// The bytes of that frame.
+std::uint64_t jpeg_frame_bytes(const jpeg::FrameFile& file) noexcept;
 
 // Keeps buffers for reuse. Use one per thread.
 class JpegOriginals {

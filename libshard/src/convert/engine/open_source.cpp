@@ -29,6 +29,12 @@ class ShardOfImages final : public UnconvertedSamples {
   std::shared_ptr<const MadeSample> make(std::uint64_t sample) const override {
     return images_->make(first_ + sample);
   }
+  std::optional<jpeg::FrameFile> file_of(std::uint64_t sample) const override {
+    return images_->file_of(first_ + sample);
+  }
+  bool read_file(std::uint64_t sample, std::span<std::byte> out) const override {
+    return images_->read_file(first_ + sample, out);
+  }
 
  private:
   std::shared_ptr<const SourceImages> images_;

@@ -65,6 +65,10 @@ std::optional<JpegFrame> PlanReader::frame() {
   return originals_.take_undecoded(file_, decode_).frame;
 }
 
+bool PlanReader::read_file(std::uint64_t input, std::span<std::byte> out) {
+  return reader_.read_to(plan_.list.inputs[input], out);
+}
+
 std::span<const SampleValues> PlanReader::further(const SampleSpec& image) {
   if (plan_.further.empty()) return {};
   return further_.samples(maker_.decoder(), upright_size(), image, decode_);

@@ -38,6 +38,8 @@ class PlanReader final : public RowReader {
   // Instead of decode(), if samples are as large as their images: the file that was read, as a frame of codec
   // jpeg. Nothing if it is no JPEG that a frame holds as it is, without a warning. Errors: as decode().
   std::optional<JpegFrame> frame();
+  // Reads an input to `out` without any look at it. False: it has another size. Errors: those of InputReader.
+  bool read_file(std::uint64_t input, std::span<std::byte> out);
   // The further images of an image that is stored as `image`. Valid until the next call of a member.
   std::span<const SampleValues> further(const SampleSpec& image);
 

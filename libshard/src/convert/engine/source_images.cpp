@@ -106,7 +106,7 @@ SourceImages::~SourceImages() {
 std::shared_ptr<const SourceImages> SourceImages::with_frames() const {
   const CodecSpec codec{CodecSpec::Kind::jpeg};
   if (!known_ || !keeps_jpeg_files(options_.preprocess, codec) || !codec.can_hold(spec_.spec)) return nullptr;
-  if (std::none_of(known_->begin(), known_->end(), [](const Known& of) { return of.frame_bytes != 0; }))
+  if (std::none_of(known_->begin(), known_->end(), [](const Known& of) { return of.file.bytes != 0; }))
     return nullptr;
   return std::shared_ptr<const SourceImages>(new SourceImages(*this, codec));
 }
@@ -133,17 +133,19 @@ void SourceImages::find_sizes(const Hooks& hooks) {
 // size.
 SourceImages::Known SourceImages::look(InputReader& reader, std::uint64_t input) const {
   const Input& of = plan_->list.inputs[input];
-  const auto known = [&](image::Size upright, std::uint32_t frame_bytes) {
+  const auto known = [&](image::Size upright, std::span<const std::byte> front, std::uint64_t bytes) {
     const image::Box box =
         image::crop_box(image::resized_size(upright, options_.preprocess), options_.preprocess);
-    return Known{box.width, box.height, frame_bytes};
+    Known found{box.width, box.height, {}};
+    if (!front.empty()) found.file = image::jpeg_file_of(front, bytes).value_or(jpeg::FrameFile());
+    return found;
   };
   std::span<const std::byte> file = reader.read_front(of, kFrontBytes);
   const bool is_jpeg = image::detect_format(file) == image::Format::jpeg;
   if (file.size() == kFrontBytes) {
     try {
       if (is_jpeg)
-        return known(size_in(file, 0, options_), image::jpeg_frame_bytes(file, plan_->sizes[input]));
+        return known(size_in(file, 0, options_), file, plan_->sizes[input]);
     } catch (const Error&) {  // the header is longer, or the whole file tells why not
     }
     file = reader.read(of);
@@ -153,9 +155,9 @@ SourceImages::Known SourceImages::look(InputReader& reader, std::uint64_t input)
     upright = size_in(file, of.page_number(), options_);
   } catch (const Error&) {
     const SampleSpec made = read(input)->images.front().spec.sample;
-    return {made.width, made.height, 0};
+    return {made.width, made.height, {}};
   }
-  return known(upright, is_jpeg ? image::jpeg_frame_bytes(file, file.size()) : 0);
+  return known(upright, is_jpeg ? file : std::span<const std::byte>(), file.size());
 }
 
 SampleSpec SourceImages::spec_of(std::size_t image, std::uint64_t input) const {
@@ -167,8 +169,8 @@ SampleSpec SourceImages::spec_of(std::size_t image, std::uint64_t input) const {
 std::uint64_t SourceImages::bytes_of(std::size_t image, std::uint64_t input) const {
   const std::uint64_t pixels = spec_of(image, input).size_bytes();
   if (image != 0 || !gives_frames()) return pixels;
-  const std::uint32_t frame = (*known_)[input].frame_bytes;
-  return frame != 0 ? frame : round_up(pixels, kMadeAlignment);
+  const jpeg::FrameFile& file = (*known_)[input].file;
+  return file.bytes != 0 ? image::jpeg_frame_bytes(file) : round_up(pixels, kMadeAlignment);
 }
 
 std::vector<LargestSample> SourceImages::largest(std::uint64_t first, std::uint64_t count) const {
@@ -218,17 +220,52 @@ void SourceImages::check_size(std::uint64_t input, const MadeSample& made) const
   }
 }
 
-std::shared_ptr<const MadeSample> SourceImages::read(std::uint64_t input) const {
+// An image on a server takes as long as many that are decoded, so it is made ahead.
+std::optional<jpeg::FrameFile> SourceImages::file_of(std::uint64_t input) const {
+  if (!gives_frames() || !spec_.fields.empty() || (*known_)[input].file.bytes == 0) return std::nullopt;
+  const Input& of = plan_->list.inputs[input];
+  if (plan_->list.on_server(of) || of.page != Input::kNoPage) return std::nullopt;
+  const jpeg::FrameFile& file = (*known_)[input].file;
+  if (!plan_->stated_sizes.empty()) {
+    const image::Size stated = plan_->stated_sizes[input];
+    if (stated != image::Size{} && stated != image::Size{file.upright_width(), file.upright_height()})
+      return std::nullopt;
+  }
+  return file;
+}
+
+bool SourceImages::read_file(std::uint64_t input, std::span<std::byte> out) const {
+  std::unique_ptr<PlanReader> reader = take_reader();
+  try {
+    if (!reader->read_file(input, out)) return false;
+  } catch (const Error&) {  // make() has it, too, or it has passed
+    return false;
+  }
+  give_back(std::move(reader));
+  return image::jpeg_file_of(out, out.size()) == (*known_)[input].file;
+}
+
+std::unique_ptr<PlanReader> SourceImages::take_reader() const {
   Shared& shared = this->shared();
-  std::unique_ptr<PlanReader> reader;
   {
     const std::lock_guard lock(shared.mutex);
     if (!shared.idle.empty()) {
-      reader = std::move(shared.idle.back());
+      std::unique_ptr<PlanReader> reader = std::move(shared.idle.back());
       shared.idle.pop_back();
+      return reader;
     }
   }
-  if (!reader) reader = std::make_unique<PlanReader>(*plan_, options_, nullptr, shared.memory);
+  return std::make_unique<PlanReader>(*plan_, options_, nullptr, shared.memory);
+}
+
+void SourceImages::give_back(std::unique_ptr<PlanReader> reader) const {
+  Shared& shared = this->shared();
+  const std::lock_guard lock(shared.mutex);
+  shared.idle.push_back(std::move(reader));
+}
+
+std::shared_ptr<const MadeSample> SourceImages::read(std::uint64_t input) const {
+  std::unique_ptr<PlanReader> reader = take_reader();
   auto made = std::make_shared<MadeSample>();
   InputRow row;
   reader->take(input / plan_->per_shard, input % plan_->per_shard, row);
@@ -259,8 +296,7 @@ std::shared_ptr<const MadeSample> SourceImages::read(std::uint64_t input) const 
     throw UnusableImage(ErrorCode::corrupt, named(options_, row.key, reject_reason(error)));
   }
   reader->release();
-  const std::lock_guard lock(shared.mutex);
-  shared.idle.push_back(std::move(reader));
+  give_back(std::move(reader));
   return made;
 }
 

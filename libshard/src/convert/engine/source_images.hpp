@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "convert/plan/plan.hpp"
@@ -12,6 +14,8 @@
 #include "shard/convert/convert.hpp"
 
 namespace shard::convert {
+
+class PlanReader;
 
 // Thread safe, also in a child after fork().
 class SourceImages {
@@ -38,16 +42,18 @@ class SourceImages {
   std::vector<LargestSample> largest(std::uint64_t first, std::uint64_t count) const;
   // See UnconvertedSamples.
   std::shared_ptr<const MadeSample> make(std::uint64_t input) const;
+  std::optional<jpeg::FrameFile> file_of(std::uint64_t input) const;
+  bool read_file(std::uint64_t input, std::span<std::byte> out) const;
 
  private:
   // What threads share. A forked child makes its own: another thread may have held the lock.
   struct Shared;
 
-  // What the header of an image says, if samples are of any size. frame_bytes 0: a frame does not hold it.
+  // What the header of an image says, if samples are of any size. A file of no bytes: a frame does not hold it.
   struct Known {
     std::uint32_t width = 1;
     std::uint32_t height = 1;
-    std::uint32_t frame_bytes = 0;
+    jpeg::FrameFile file;
   };
 
   SourceImages(const SourceImages& pixels, CodecSpec codec);
@@ -55,6 +61,8 @@ class SourceImages {
   void find_sizes(const Hooks& hooks);
   Known look(InputReader& reader, std::uint64_t input) const;
   bool gives_frames() const noexcept { return spec_.codec.kind == CodecSpec::Kind::jpeg; }
+  std::unique_ptr<PlanReader> take_reader() const;
+  void give_back(std::unique_ptr<PlanReader> reader) const;
   std::shared_ptr<const MadeSample> read(std::uint64_t input) const;
   // Of samples of any size: throws invalid_argument if it is not the one that was listed.
   void check_size(std::uint64_t input, const MadeSample& made) const;

@@ -33,27 +33,64 @@ constexpr std::size_t kKeepBytes = std::size_t{8}
   throw UnreadableInput(ErrorCode::io, fmt::format("cannot {}: {}", what, text));
 }
 
+// Returns how many bytes there were: fewer if the file was cut meanwhile, and the caller sees that.
+std::size_t fill(int fd, std::uint64_t offset, std::span<std::byte> out, const std::filesystem::path& path) {
+  std::size_t filled = 0;
+  while (filled < out.size()) {
+    const ssize_t got =
+        ::pread(fd, out.data() + filled, out.size() - filled, static_cast<off_t>(offset + filled));
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      fail_read("read", path, errno);
+    }
+    if (got == 0) break;
+    filled += static_cast<std::size_t>(got);
+  }
+  return filled;
+}
+
 }  // namespace
 
 std::span<const std::byte> InputReader::read(const std::string& relative_path) {
   return read_file(relative_path, kMaxFileBytes);
 }
 
-std::span<const std::byte> InputReader::read_file(const std::string& relative_path, std::size_t most) {
-  const std::filesystem::path path = root_ / relative_path;
+UniqueFd InputReader::open_file(const std::filesystem::path& path, std::uint64_t& size) const {
   int opened = -1;
   do {  // O_NONBLOCK: opening a pipe must not wait for its writer
     opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   } while (opened < 0 && errno == EINTR);
-  const UniqueFd fd(opened);
+  UniqueFd fd(opened);
   if (!fd) fail_read("open", path, errno);
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) fail_read("read", path, errno);
   if (!S_ISREG(info.st_mode)) throw UnreadableInput(ErrorCode::unsupported, "is not a regular file");
-  check_input_size(static_cast<std::uint64_t>(info.st_size));
-  const std::size_t size = std::min(static_cast<std::size_t>(info.st_size), most);
+  size = static_cast<std::uint64_t>(info.st_size);
+  check_input_size(size);
+  return fd;
+}
+
+std::span<const std::byte> InputReader::read_file(const std::string& relative_path, std::size_t most) {
+  const std::filesystem::path path = root_ / relative_path;
+  std::uint64_t size = 0;
+  const UniqueFd fd = open_file(path, size);
+  size = std::min<std::uint64_t>(size, most);
   make_room(size);
-  return {buffer_.data(), fill(fd.get(), 0, 0, size, path)};
+  return {buffer_.data(), fill(fd.get(), 0, std::span(buffer_).first(size), path)};
+}
+
+bool InputReader::read_to(const Input& input, std::span<std::byte> out) {
+  const Archive* const archive = list_ != nullptr ? list_->archive_of(input) : nullptr;
+  if (archive == nullptr) {
+    const std::filesystem::path path = root_ / input.path;
+    std::uint64_t size = 0;
+    const UniqueFd fd = open_file(path, size);
+    return size == out.size() && fill(fd.get(), 0, out, path) == size;
+  }
+  if (input.size_bytes != out.size() || archive->header.size() > out.size()) return false;
+  std::copy(archive->header.begin(), archive->header.end(), out.begin());
+  const std::span<std::byte> rest = out.subspan(archive->header.size());
+  return fill(descriptor(*archive), input.offset, rest, archive->path) == rest.size();
 }
 
 std::span<const std::byte> InputReader::read(const Input& input) { return read_front(input, kMaxFileBytes); }
@@ -80,8 +117,8 @@ std::span<const std::byte> InputReader::read_member(const Archive& archive, cons
   make_room(size);
   std::copy(archive.header.begin(), archive.header.end(), buffer_.begin());
   const std::size_t header = archive.header.size();
-  const int fd = archive.open ? archive.open->fd() : open(archive);
-  return {buffer_.data(), header + fill(fd, input.offset, header, size - header, archive.path)};
+  const std::span<std::byte> rest = std::span(buffer_).first(size).subspan(header);
+  return {buffer_.data(), header + fill(descriptor(archive), input.offset, rest, archive.path)};
 }
 
 int InputReader::open(const Archive& archive) {
@@ -131,23 +168,6 @@ void InputReader::make_room(std::size_t size) {
   } catch (const std::bad_alloc&) {
     throw UnreadableInput(ErrorCode::resource, fmt::format("no memory for its {} bytes", size));
   }
-}
-
-// How many bytes there were: fewer if the file was cut meanwhile, and the caller sees the smaller size.
-std::size_t InputReader::fill(int fd, std::uint64_t offset, std::size_t at, std::size_t size,
-                              const std::filesystem::path& path) {
-  std::size_t filled = 0;
-  while (filled < size) {
-    const ssize_t got =
-        ::pread(fd, buffer_.data() + at + filled, size - filled, static_cast<off_t>(offset + filled));
-    if (got < 0) {
-      if (errno == EINTR) continue;
-      fail_read("read", path, errno);
-    }
-    if (got == 0) break;
-    filled += static_cast<std::size_t>(got);
-  }
-  return filled;
 }
 
 }  // namespace shard::convert

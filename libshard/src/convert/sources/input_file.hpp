@@ -29,18 +29,19 @@ class InputReader {
   std::span<const std::byte> read(const Input& input);
   // The same without what follows the first `most` bytes, where that need not be read.
   std::span<const std::byte> read_front(const Input& input, std::size_t most);
+  // Reads a file, or a member of an archive that is no server's, to `out`. False: it has another size.
+  bool read_to(const Input& input, std::span<std::byte> out);
   // The bytes of the file, valid until the next call. Reads only regular files of at most 1 GiB. Throws
   // UnreadableInput, Error (resource).
   std::span<const std::byte> read(const std::string& relative_path);
 
  private:
   std::span<const std::byte> read_file(const std::string& relative_path, std::size_t most);
+  UniqueFd open_file(const std::filesystem::path& path, std::uint64_t& size) const;
   std::span<const std::byte> read_member(const Archive& archive, const Input& input, std::size_t most);
   void make_room(std::size_t size);
-  // Into the buffer from `at` on.
-  std::size_t fill(int fd, std::uint64_t offset, std::size_t at, std::size_t size,
-                   const std::filesystem::path& path);
   int open(const Archive& archive);
+  int descriptor(const Archive& archive) { return archive.open ? archive.open->fd() : open(archive); }
 
   std::filesystem::path root_;
   const InputList* list_ = nullptr;

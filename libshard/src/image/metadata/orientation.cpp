@@ -36,6 +36,33 @@ int choose_orientation(std::span<const std::byte> exif, std::span<const std::byt
   return orientation >= 1 && orientation <= 8 ? orientation : 1;
 }
 
+std::uint32_t jpeg_orientation(std::span<const std::byte> file) noexcept {
+  using namespace std::string_view_literals;
+  constexpr std::string_view kExif = "Exif\0"sv;
+  constexpr std::string_view kXmp = "http://ns.adobe.com/xap/1.0/\0"sv;
+  constexpr unsigned kApp1 = 0xE1;
+  constexpr unsigned kSos = 0xDA;
+  std::span<const std::byte> exif;  // of several the first one counts
+  std::span<const std::byte> xmp;   // the last one
+  const auto byte = [&](std::size_t i) { return std::to_integer<unsigned>(file[i]); };
+  std::size_t at = 2;
+  while (at + 4 <= file.size() && byte(at) == 0xFF) {
+    const unsigned marker = byte(at + 1);
+    if (marker == 0xFF) {  // a fill byte
+      ++at;
+      continue;
+    }
+    const std::size_t size = byte(at + 2) << 8 | byte(at + 3);
+    if (marker == kSos || size < 2 || size > file.size() - at - 2) break;
+    const auto data = file.subspan(at + 4, size - 2);
+    const std::string_view text(reinterpret_cast<const char*>(data.data()), data.size());
+    if (marker == kApp1 && text.starts_with(kExif) && text.size() >= 6 && exif.empty()) exif = data;
+    if (marker == kApp1 && text.starts_with(kXmp)) xmp = data.subspan(kXmp.size());
+    at += 2 + size;
+  }
+  return static_cast<std::uint32_t>(choose_orientation(exif, xmp));
+}
+
 std::vector<std::byte> decode_raw_profile(std::string_view text) {
   for (int line = 0; line < 3; ++line) {
     const std::size_t end = text.find('\n');

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -16,6 +17,9 @@ std::optional<int> xmp_orientation(std::span<const std::byte> xmp) noexcept;
 
 // 1 to 8. A tag in EXIF data counts, whatever its value. Without it the value in XMP counts. Else 1.
 int choose_orientation(std::span<const std::byte> exif, std::span<const std::byte> xmp) noexcept;
+
+// The same of a JPEG file, by its segments up to the first scan; damage in them is for whoever decodes.
+std::uint32_t jpeg_orientation(std::span<const std::byte> file) noexcept;
 
 // The bytes of a "Raw profile type exif", as which ImageMagick writes EXIF into PNG text: hexadecimal digits
 // from the fourth line on. Empty if they are not hexadecimal digits.

@@ -7,6 +7,7 @@
 
 #include "image/codecs/jpeg.hpp"
 #include "image/codecs/transcode/jpeg_transcode.hpp"
+#include "image/metadata/orientation.hpp"
 #include "image/pixels/decode_memory.hpp"
 #include "image/pixels/memory_errors.hpp"
 #include "image/pixels/pixel_buffer.hpp"
@@ -28,13 +29,20 @@ bool is_of_another_kind(const Error& error) {
 
 }  // namespace
 
-std::uint32_t jpeg_frame_bytes(std::span<const std::byte> front, std::uint64_t file_bytes) noexcept {
-  std::optional<shard::jpeg::FrameFile> file = shard::jpeg::find_frame_file(front);
-  if (!file || file_bytes >= shard::jpeg::kMostIndexedBytes) return 0;
+std::optional<jpeg::FrameFile> jpeg_file_of(std::span<const std::byte> front,
+                                            std::uint64_t file_bytes) noexcept {
+  std::optional<jpeg::FrameFile> file = jpeg::find_frame_file(front);
+  if (!file || file_bytes >= jpeg::kMostIndexedBytes) return std::nullopt;
   file->bytes = static_cast<std::uint32_t>(file_bytes);
-  const std::uint64_t bytes = shard::jpeg::frame_bytes(*file);
-  return bytes > UINT32_MAX ? 0 : static_cast<std::uint32_t>(bytes);
+  file->orientation = jpeg_orientation(front);
+  // Each block has two codes at least, so no memory is taken for pixels that cannot be there.
+  const jpeg::Layout layout = jpeg::geometry_of(*file);
+  const std::uint64_t least_bits = std::uint64_t{layout.mcus()} * layout.blocks_of_mcu * 2;
+  if (least_bits > file_bytes * 8 || jpeg::frame_bytes(*file) > UINT32_MAX) return std::nullopt;
+  return file;
 }
+
+std::uint64_t jpeg_frame_bytes(const jpeg::FrameFile& file) noexcept { return jpeg::frame_bytes(file); }
 
 struct JpegOriginals::Impl {
   // Sets `sample` to the upright pixels. The reader has opened the file.

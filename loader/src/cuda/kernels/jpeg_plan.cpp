@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/bytes.hpp"
+#include "codec/jpeg_workspace.hpp"
 #include "cuda/kernels/jpeg/image.hpp"
 #include "jpeg/frame.hpp"
 #include "jpeg/huffman.hpp"
@@ -144,13 +145,7 @@ JpegLaunch JpegPlan::write(std::byte* host, const std::byte* device, std::byte* 
 
 std::uint64_t jpeg_workspace_bytes(const jpeg::FrameFile& file, bool makes_index) noexcept {
   const jpeg::Layout layout = jpeg::geometry_of(file);
-  std::uint64_t of_index = 0;
-  if (makes_index) {
-    const jpeg::LanePlan plan = jpeg::plan_lanes(layout.mcus(), file.bytes);
-    of_index = plan.slots() * sizeof(jpeg::Lane) + plan.chunks * kBytesOfChunk + sizeof(std::uint32_t) +
-               round_up(jpeg::index_bytes(layout), kIndexAlign);
-  }
-  return of_index + std::uint64_t{layout.mcus()} * layout.blocks_of_mcu * kBytesOfLine +
+  return (makes_index ? index_workspace_bytes(file) : 0) + std::uint64_t{layout.mcus()} * layout.blocks_of_mcu * kBytesOfLine +
          most_tables(layout.components) * kBytesOfTable + sizeof(JpegImage) + sizeof(std::uint32_t) + kAlign;
 }
 

@@ -1,0 +1,303 @@
+// Images that are not converted: on every device the batches of the data set that a conversion makes of them,
+// bit for bit. A device with memory of its own (the parameter) gets JPEG files as they are, and others as
+// pixels.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/digest/checksum.hpp"
+#include "expect_error.hpp"
+#include "free_dataset.hpp"
+#include "limited_device.hpp"
+#include "loader_jpeg_contract.hpp"
+#include "shard/convert/convert.hpp"
+#include "shard/convert/source.hpp"
+#include "shard/loader/loader.hpp"
+#include "temp_dir.hpp"
+
+namespace shard::testing {
+
+namespace fs = std::filesystem;
+
+inline convert::Options options_of_images(const std::filesystem::path& images) {
+  convert::Options options;
+  options.images = images.string();
+  options.preprocess.free_size.emplace();
+  options.preprocess.dtype = DType::u8;
+  options.preprocess.layout = Layout::nhwc;
+  options.preprocess.normalization = {};
+  options.samples_per_shard = 11;
+  options.jobs = 2;
+  return options;
+}
+
+using MakeDevice = std::shared_ptr<Device> (*)();  // null: there is none on this machine
+
+class LoaderOfImages : public ::testing::TestWithParam<MakeDevice> {
+ protected:
+  void SetUp() override {
+    own_ = GetParam()();
+    if (!own_) GTEST_SKIP() << "no such device on this machine";
+  }
+  // All golden images: JPEG files of every kind, turned ones, and other formats.
+  LoaderOfImages() {
+    const fs::path golden = fs::path(SHARD_TEST_DATA) / "golden" / "images";
+    fs::create_directories(images_ / "a");
+    for (const auto& entry : fs::directory_iterator(golden))
+      if (entry.path().extension() != ".ppm")
+        fs::copy_file(entry.path(), images_ / "a" / entry.path().filename());
+  }
+
+  void expect_batches_of_a_conversion(const LoaderOptions& options) const {
+    const auto host = make_host_device(2);
+    const auto& own = own_;
+    Loader converted(*converted_, host, options);
+    Loader on_host(*source_, host, options);
+    Loader on_device(*source_, own, options);
+    for (const std::uint64_t epoch : {1U, 2U}) {
+      std::size_t batches = 0;
+      for (Loader* loader : {&converted, &on_host, &on_device}) loader->start_epoch(epoch);
+      while (std::optional<Batch> expected = converted.next()) {
+        const auto wanted = bytes_of(*host, *expected, options);
+        std::optional<Batch> batch = on_host.next();
+        ASSERT_TRUE(batch);
+        EXPECT_EQ(bytes_of(*host, *batch, options), wanted) << "host, batch " << batches;
+        batch = on_device.next();
+        ASSERT_TRUE(batch);
+        EXPECT_EQ(bytes_of(*own, *batch, options), wanted) << "device, batch " << batches;
+        ++batches;
+      }
+      EXPECT_GT(batches, 0U);
+    }
+    EXPECT_EQ(on_device.stats().transport,
+              options.transport == TransportKind::resident ? TransportKind::resident : TransportKind::staged);
+    EXPECT_GT(on_device.stats().decoded_images, 0U);
+    if (const auto* watched = dynamic_cast<const LimitedDevice*>(own.get())) {
+      EXPECT_EQ(watched->faults(), std::vector<std::string>());
+    }
+    if (options.transport != TransportKind::resident) {
+      EXPECT_EQ(on_device.stats().device_bytes, plan_memory(*source_, *own, options).device_bytes);
+      EXPECT_EQ(on_device.stats().pinned_bytes, plan_memory(*source_, *own, options).pinned_bytes);
+    }
+  }
+
+  void open(const convert::Options& given) {
+    convert::Options options = given;
+    options.out = dir_.path() / "out";
+    convert::run(options);
+    converted_.emplace(Dataset::open(options.out));
+    source_.emplace(convert::open_source(given));
+    ASSERT_EQ(source_->size(), converted_->size());
+  }
+
+  static LoaderOptions cropped() {
+    LoaderOptions options;
+    options.batch_size = 12;
+    options.transform.crop = CropKind::random_resized;
+    options.transform.crop_height = options.transform.crop_width = 24;
+    options.transform.flip_probability = 0.5;
+    return options;
+  }
+
+  // On the device, epoch 1: a digest of each sample that is delivered, by key.
+  static std::map<std::string, std::uint64_t> samples_by_key(const Dataset& data,
+                                                                      const std::shared_ptr<Device>& device,
+                                                                      LoaderOptions options) {
+    options.on_error = OnError::skip;
+    options.tail = Tail::short_;
+    options.transform.resize = ResizeKind::squash;
+    options.transform.resize_height = options.transform.resize_width = 40;
+    Loader loader(data, device, options);
+    std::map<std::string, std::uint64_t> samples;
+    while (std::optional<Batch> batch = loader.next()) {
+      const std::vector<std::byte> bytes = tensor_bytes(*device, *batch, batch->images(0));
+      const std::size_t size = bytes.size() / batch->size();
+      for (std::size_t row = 0; row < batch->size(); ++row) {
+        const auto at = data.locate(batch->ids()[row]);
+        samples[data.shard(at.shard).key(at.sample)] = xxh3(std::span(bytes).subspan(row * size, size));
+      }
+    }
+    return samples;
+  }
+
+  std::shared_ptr<Device> own_;
+  TempDir dir_;
+  std::filesystem::path images_ = dir_.path() / "images";
+  std::optional<Dataset> converted_;
+  std::optional<Dataset> source_;
+};
+
+TEST_P(LoaderOfImages, CropsAreThoseOfAConversion) {
+  open(options_of_images(images_));
+  expect_batches_of_a_conversion(cropped());
+  LoaderOptions few = cropped();
+  few.prefetch = 1;
+  few.threads = 1;
+  few.memory.batch_bytes = source_->info().largest().sample_bytes;  // most samples are late
+  expect_batches_of_a_conversion(few);
+}
+
+TEST_P(LoaderOfImages, ViewsOfAnyKindAreThoseOfAConversion) {
+  open(options_of_images(images_));
+  for (const auto& [name, options] : loaders_of_any_size()) {
+    SCOPED_TRACE(name);
+    expect_batches_of_a_conversion(options);
+  }
+}
+
+TEST_P(LoaderOfImages, ResidentSamplesAreDecodedOnce) {
+  open(options_of_images(images_));
+  LoaderOptions options = cropped();
+  options.transport = TransportKind::resident;
+  options.memory.resident_bytes = std::uint64_t{256} << 20U;
+  expect_batches_of_a_conversion(options);
+}
+
+TEST_P(LoaderOfImages, SamplesOfOneSizeAreThoseOfAConversion) {
+  convert::Options given = options_of_images(images_);
+  given.preprocess.free_size.reset();
+  given.preprocess.resize_short = 40;
+  given.preprocess.crop = image::Size{32, 32};
+  open(given);
+  LoaderOptions options;
+  options.batch_size = 12;
+  expect_batches_of_a_conversion(options);
+  options.transform.flip_probability = 0.5;
+  options.transform.dtype = DType::f16;
+  expect_batches_of_a_conversion(options);
+}
+
+// Half of the golden images are JPEGs that frames hold.
+TEST_P(LoaderOfImages, FilesGoToADeviceAsTheyAre) {
+  open(options_of_images(images_));
+  Loader loader(*source_, own_, cropped());
+  Loader on_host(*source_, make_host_device(2), cropped());
+  std::uint64_t samples = 0;
+  while (const std::optional<Batch> batch = loader.next()) samples += batch->size();
+  while (on_host.next()) continue;
+  EXPECT_GT(loader.stats().decoded_by_device, samples / 4);
+  EXPECT_LT(loader.stats().decoded_by_device, samples);  // the others were pixels
+  EXPECT_EQ(on_host.stats().decoded_by_device, 0U);
+}
+
+TEST_P(LoaderOfImages, ABadImageIsAnErrorOrReplaced) {
+  fs::remove_all(images_ / "a");
+  fs::create_directories(images_ / "a");
+  const fs::path golden = fs::path(SHARD_TEST_DATA) / "golden";
+  for (int i = 0; i < 9; ++i)
+    fs::copy_file(golden / (i == 4 ? "refused/corrupt-jpeg-no-end.jpg" : "images/jpeg_420_33x20.jpg"),
+                  images_ / "a" / (std::to_string(i) + ".jpg"));
+  const Dataset data = convert::open_source(options_of_images(images_));
+  for (const bool own : {false, true}) {
+    const auto device = own ? own_ : make_host_device(2);
+    LoaderOptions options = cropped();
+    options.batch_size = 3;
+    Loader refusing(data, device, options);
+    EXPECT_SHARD_ERROR(while (refusing.next()) continue, ErrorCode::corrupt, "image \"a/4.jpg\": ");
+    options.on_error = OnError::skip;
+    Loader replacing(data, device, options);
+    std::vector<std::uint64_t> seen(9);
+    while (const std::optional<Batch> batch = replacing.next())
+      for (const std::uint64_t id : batch->ids()) ++seen[id];
+    EXPECT_EQ(seen, (std::vector<std::uint64_t>{1, 1, 1, 1, 0, 2, 1, 1, 1}));
+    EXPECT_GE(replacing.stats().replaced_images, 1U);  // also of the next epoch, which is begun ahead
+    EXPECT_NE(replacing.stats().unusable_images.find("a/4.jpg"), std::string::npos);
+  }
+}
+
+// Files of one size in bytes, so that nothing but what they hold tells what became of them.
+TEST_P(LoaderOfImages, DamagedFilesAreWhatAConversionMakesOfThem) {
+  fs::remove_all(images_ / "a");
+  fs::create_directories(images_ / "a");
+  std::mt19937 random(7);
+  const fs::path golden = fs::path(SHARD_TEST_DATA) / "golden" / "images";
+  for (const char* name : {"jpeg_420_33x20.jpg", "jpeg_restart_each_row.jpg", "jpeg_gray.jpg"}) {
+    std::ifstream in(golden / name, std::ios::binary);
+    const std::string file((std::istreambuf_iterator<char>(in)), {});
+    for (int variant = 0; variant < 60; ++variant) {
+      std::string damaged = file;
+      const int kind = variant % 4;
+      const std::size_t at = random() % file.size();
+      if (kind == 0) damaged[at] = static_cast<char>(random());
+      if (kind == 1) damaged[at] = static_cast<char>(damaged[at] ^ 1 << random() % 8);
+      if (kind == 2) std::fill(damaged.begin() + static_cast<std::ptrdiff_t>(at), damaged.end(), '\0');
+      std::ofstream(images_ / "a" / (std::string(name) + std::to_string(variant) + ".jpg"), std::ios::binary)
+          << damaged;
+    }
+  }
+  convert::Options options = options_of_images(images_);
+  options.out = dir_.path() / "out";
+  convert::run(options);
+  const Dataset converted = Dataset::open(options.out);
+  ASSERT_GT(converted.info().rejects, 10U);
+  ASSERT_GT(converted.size(), 30U);
+  LoaderOptions by;
+  by.batch_size = 7;
+  const auto wanted = samples_by_key(converted, make_host_device(2), by);
+  const Dataset source = convert::open_source(options_of_images(images_));
+  EXPECT_EQ(samples_by_key(source, own_, by), wanted);
+  by.transport = TransportKind::resident;
+  by.memory.resident_bytes = std::uint64_t{64} << 20U;
+  EXPECT_EQ(samples_by_key(source, own_, by), wanted);
+}
+
+TEST_P(LoaderOfImages, AFileThatWasReplacedIsAnError) {
+  fs::remove_all(images_ / "a");
+  fs::create_directories(images_ / "a");
+  const fs::path golden = fs::path(SHARD_TEST_DATA) / "golden" / "images";
+  for (int i = 0; i < 6; ++i)
+    fs::copy_file(golden / "jpeg_420_33x20.jpg", images_ / "a" / (std::to_string(i) + ".jpg"));
+  const Dataset data = convert::open_source(options_of_images(images_));
+  LoaderOptions options = cropped();
+  options.batch_size = 3;
+  const fs::path changed = images_ / "a" / "2.jpg";
+  const auto read = [&](const char* what) {
+    SCOPED_TRACE(what);
+    Loader loader(data, own_, options);
+    EXPECT_SHARD_ERROR(while (loader.next()) continue, ErrorCode::invalid_argument, "image \"a/2.jpg\": ");
+  };
+  fs::copy_file(golden / "jpeg_gray.jpg", changed, fs::copy_options::overwrite_existing);
+  read("of another size in bytes");
+  fs::copy_file(golden / "jpeg_420_33x20.jpg", changed, fs::copy_options::overwrite_existing);
+  std::fstream file(changed, std::ios::binary | std::ios::in | std::ios::out);
+  std::string bytes((std::istreambuf_iterator<char>(file)), {});
+  const std::size_t frame = bytes.find("\xFF\xC0");
+  ASSERT_NE(frame, std::string::npos);
+  file.seekp(static_cast<std::streamoff>(frame + 8));  // columns
+  file.put(34);
+  file.close();
+  read("of another size in pixels");
+  fs::remove(changed);
+  Loader loader(data, own_, options);
+  EXPECT_SHARD_ERROR(while (loader.next()) continue, ErrorCode::corrupt, "image \"a/2.jpg\": ");
+}
+
+// The device gets all of them as files, and refuses one. All batches are those of the order.
+TEST_P(LoaderOfImages, ARefusedFileIsDecodedByTheHostInItsBatch) {
+  fs::remove_all(images_ / "a");
+  fs::create_directories(images_ / "a");
+  const fs::path golden = fs::path(SHARD_TEST_DATA) / "golden" / "images";
+  for (int i = 0; i < 40; ++i)
+    fs::copy_file(golden / "jpeg_420_33x20.jpg", images_ / "a" / (std::to_string(100 + i) + ".jpg"));
+  // Zeros behind the last code, which decoders skip with a warning that says nothing of the pixels.
+  std::ifstream in(golden / "jpeg_420_33x20.jpg", std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  bytes.insert(bytes.size() - 2, std::string(2, '\0'));
+  std::ofstream(images_ / "a" / "117.jpg", std::ios::binary) << bytes;
+  open(options_of_images(images_));
+  expect_batches_of_a_conversion(cropped());
+}
+
+}  // namespace shard::testing
