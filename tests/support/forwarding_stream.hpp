@@ -17,6 +17,7 @@ class ForwardingStream : public Stream {
   void gather(std::span<const CopyItem> items) override { inner_->gather(items); }
   void transform(const TransformWork& work) override { inner_->transform(work); }
   void follow(const TargetWork& work) override { inner_->follow(work); }
+  void index_jpeg(const JpegIndexWork& work) override { inner_->index_jpeg(work); }
   void copy_to_host(std::span<const CopyItem> items) override { inner_->copy_to_host(items); }
   Event record() override { return inner_->record(); }
   void wait(const Event& event) override { inner_->wait(event); }

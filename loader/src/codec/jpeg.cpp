@@ -22,11 +22,6 @@ constexpr std::uint64_t kGroupAlign = 256;
 constexpr std::uint64_t kLeastMean = 4096;  // headers, tables and index may be longer than small samples
 constexpr std::uint64_t kUsualMcu = 16 * 16 - 16;  // pixels; of 4:2:0, with those that are not full
 
-// To make an index, and its own bytes: at most 10 for 8 MCUs or the end of a row.
-std::uint64_t unindexed_bytes(std::uint64_t mcus, std::uint64_t file_bytes) {
-  return index_workspace_bytes(mcus, file_bytes) + mcus * 2 + kLeastMean;
-}
-
 class JpegForm final : public StoredForm {
  public:
   using StoredForm::StoredForm;
@@ -118,16 +113,15 @@ class JpegForm final : public StoredForm {
     Workspace bytes{usual_jpeg_workspace_bytes(pixels, spec.channels),
                     least_jpeg_workspace_bytes(height, width, spec.channels)};
     if (has_unindexed_files()) {
-      bytes.usual_bytes += unindexed_bytes(pixels / kUsualMcu, mean_stored_bytes());
-      bytes.least_bytes += unindexed_bytes(std::uint64_t{height} * width / jpeg::kBlockValues + height + width,
-                                           most_bytes_to_device());
+      const std::uint64_t most_mcus = std::uint64_t{height} * width / jpeg::kBlockValues + height + width;
+      bytes.usual_index_bytes = index_stage_bytes(pixels / kUsualMcu, mean_stored_bytes(), spec.channels);
+      bytes.least_index_bytes = index_stage_bytes(most_mcus, most_bytes_to_device(), jpeg::kMostComponents);
     }
     return bytes;
   }
   void describe(TransformWork& work, const StoredFrames& frames, std::byte* scratch) const override {
     work.frame_bytes = frames.sizes;
     work.files = frames.files;
-    work.unindexed = frames.unindexed;
     work.unpacked = scratch;
   }
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/bytes.hpp"
 #include "jpeg/huffman.hpp"
 #include "jpeg/lanes/lane_decoder.hpp"
 #include "jpeg/lanes/lane_plan.hpp"
@@ -69,7 +68,7 @@ std::uint64_t least_jpeg_workspace_bytes(std::uint32_t height, std::uint32_t wid
   return 3 * factor * columns * components * kBytesOfBlock + bytes_of_image(components);
 }
 
-std::uint64_t index_workspace_bytes(std::uint64_t mcus, std::uint64_t bytes) noexcept {
+std::uint64_t starts_workspace_bytes(std::uint64_t mcus, std::uint64_t bytes) noexcept {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
   const jpeg::LanePlan plan =
       jpeg::plan_lanes(static_cast<std::uint32_t>(std::min(mcus, kMost)),
@@ -79,10 +78,12 @@ std::uint64_t index_workspace_bytes(std::uint64_t mcus, std::uint64_t bytes) noe
   return plan.slots() * sizeof(jpeg::Lane) + plan.chunks * kBytesOfChunk + sizeof(std::uint32_t);
 }
 
-std::uint64_t index_workspace_bytes(const jpeg::FrameFile& file) noexcept {
-  const jpeg::Layout layout = jpeg::geometry_of(file);
-  return index_workspace_bytes(layout.mcus(), file.bytes) +
-         round_up(jpeg::index_bytes(layout), jpeg::kFrameAlignment);
+std::uint64_t index_stage_bytes(std::uint64_t mcus, std::uint64_t bytes, std::uint32_t components) noexcept {
+  return starts_workspace_bytes(mcus, bytes) + bytes_of_image(components);
+}
+
+std::uint64_t index_stage_bytes(const jpeg::FrameFile& file) noexcept {
+  return index_stage_bytes(jpeg::geometry_of(file).mcus(), file.bytes, file.components());
 }
 
 void add_jpeg_bands(const jpeg::FrameFile& file, const jpeg::PixelBox& upright, std::uint64_t workspace_bytes,

@@ -18,9 +18,12 @@ std::uint64_t usual_jpeg_workspace_bytes(std::uint64_t pixels, std::uint32_t cha
 std::uint64_t least_jpeg_workspace_bytes(std::uint32_t height, std::uint32_t width,
                                          std::uint32_t channels) noexcept;
 
-// What else it takes to make the index of a file of `bytes` and `mcus`. It grows with both.
-std::uint64_t index_workspace_bytes(std::uint64_t mcus, std::uint64_t bytes) noexcept;
-std::uint64_t index_workspace_bytes(const jpeg::FrameFile& file) noexcept;
+// What it takes to find the starts of MCUs of a file that has no index, of `mcus` and `bytes`. It grows with
+// both.
+std::uint64_t starts_workspace_bytes(std::uint64_t mcus, std::uint64_t bytes) noexcept;
+// What it takes to make its index (Stream::index_jpeg()).
+std::uint64_t index_stage_bytes(std::uint64_t mcus, std::uint64_t bytes, std::uint32_t components) noexcept;
+std::uint64_t index_stage_bytes(const jpeg::FrameFile& file) noexcept;
 
 // Adds the parts of the box, one after the other, that each take no more than `workspace_bytes`, if that is
 // at least what a band takes.

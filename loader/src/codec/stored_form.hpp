@@ -143,6 +143,9 @@ class StoredForm {
   struct Workspace {
     std::uint64_t usual_bytes = 0;
     std::uint64_t least_bytes = 0;
+    // The same of JpegIndexWork; 0: all frames have an index.
+    std::uint64_t usual_index_bytes = 0;
+    std::uint64_t least_index_bytes = 0;
   };
   virtual Workspace workspace(const LoaderOptions&, const DeviceInfo&) const noexcept { return {}; }
   // Sets what the transform needs besides addresses. `scratch`: decoded_room_bytes(), if needed. Both must

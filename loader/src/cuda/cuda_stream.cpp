@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/bytes.hpp"
+#include "codec/jpeg_workspace.hpp"
 #include "cuda/blocks.hpp"
 #include "cuda/frame_groups.hpp"
 #include "cuda/kernels/frame_faults.hpp"
@@ -126,7 +127,7 @@ class CudaStream final : public Stream {
     places_.clear();
     for (std::size_t row = 0; row < work.sources.size(); ++row) {
       places_.push_back(room + used);
-      used += unpacked_room(stored_spec(work, row));
+      used += work.only_decodes() ? decoded_room(work, row) : unpacked_room(stored_spec(work, row));
     }
     decode(work);
     if (work.only_decodes()) return;
@@ -172,6 +173,29 @@ class CudaStream final : public Stream {
                "cudaMemcpyAsync");
     mark_used();
   }
+  void index_jpeg(const JpegIndexWork& work) override {
+    const CudaScope scope(context_);
+    flush_upload();
+    std::vector<gpu::JpegSource> sources;
+    for (std::size_t first = 0; first < work.frames.size();) {
+      sources.clear();
+      std::uint64_t used = 0;
+      std::size_t end = first;
+      for (; end < work.frames.size(); ++end) {
+        const JpegIndexWork::Frame& frame = work.frames[end];
+        used += index_stage_bytes(frame.file);
+        if (end != first && used > work.workspace_bytes) break;
+        gpu::JpegSource& source = sources.emplace_back();
+        source.file = frame.file;
+        source.frame = frame.data;
+        source.box = {0, 0, frame.file.upright_width(), frame.file.upright_height()};
+        source.channels = frame.file.components();
+        source.makes_index = true;
+      }
+      index_some(gpu::JpegPlan(sources, gpu::JpegPlan::Make::indices), sources.size(), work);
+      first = end;
+    }
+  }
   std::uint64_t jpeg_workspace_bytes(const jpeg::FrameFile& file) const override {
     return gpu::jpeg_workspace_bytes(file, true);
   }
@@ -202,6 +226,20 @@ class CudaStream final : public Stream {
   }
 
  private:
+  void index_some(const gpu::JpegPlan& plan, std::size_t frames, const JpegIndexWork& work) {
+    if (plan.workspace_bytes() > work.workspace_bytes)
+      throw Error(ErrorCode::resource,
+                  fmt::format("the indices of {} JPEG files need {} bytes of workspace; there are {}", frames,
+                              plan.workspace_bytes(), work.workspace_bytes));
+    const std::size_t size = round_up(plan.parameter_bytes(), 256);
+    Scratch& scratch = next_scratch(size);
+    scratch.tables_there = false;
+    const gpu::JpegLaunch launch = plan.write(scratch.pinned->data(), scratch.device->data(), work.workspace);
+    launch_upload({scratch.device->data(), scratch.pinned->data(), size}, stream_.get());
+    gpu::launch_jpeg(launch, stream_.get());
+    mark_used();
+  }
+
   // At most `most` of them in a launch.
   template <class Launch>
   void copy_by_kernel(std::span<const CopyItem> items, std::size_t most, const Launch& launch) {

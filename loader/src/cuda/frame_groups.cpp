@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "codec/jpeg_workspace.hpp"
 #include "shard/error.hpp"
 #include "transform/check_work.hpp"
@@ -33,6 +31,7 @@ void check_file(const TransformWork& work, std::size_t row) {
 
 void FrameGroups::start(const TransformWork& work, std::span<const std::byte* const> places) {
   for (std::size_t row = 0; row < work.sources.size(); ++row) {
+    if (work.files[row].bytes == 0 && work.only_decodes()) continue;  // no frame
     check_crop(work, row);
     check_file(work, row);
   }
@@ -53,14 +52,15 @@ bool FrameGroups::next(FrameGroup& group) {
       const SampleBox box = needed_box(work, row_);
       bands_.clear();
       band_ = 0;
-      index_bytes_ = is_unindexed(row_) ? index_workspace_bytes(work.files[row_]) : 0;
-      const std::uint64_t room = work.workspace_bytes - std::min(index_bytes_, work.workspace_bytes);
-      add_jpeg_bands(work.files[row_], {box.left, box.top, box.width, box.height}, room, bands_);
+      if (work.files[row_].bytes != 0)
+        add_jpeg_bands(work.files[row_], {box.left, box.top, box.width, box.height}, work.workspace_bytes,
+                       bands_);
       ++row_;
+      continue;
     }
     const std::size_t row = row_ - 1;
     const jpeg::PixelBox& band = bands_[band_];
-    used += jpeg_workspace_bytes(work.files[row], band) + index_bytes_;
+    used += jpeg_workspace_bytes(work.files[row], band);
     if (used > work.workspace_bytes && !group.sources.empty()) break;
     ++band_;
     gpu::JpegSource& source = group.sources.emplace_back();
@@ -69,7 +69,6 @@ bool FrameGroups::next(FrameGroup& group) {
     source.frame = work.sources[row];
     source.pixels = const_cast<std::byte*>(places_[row]);
     source.channels = work.stored.channels;
-    source.makes_index = is_unindexed(row);
     group.rows.push_back(static_cast<std::uint32_t>(row));
   }
   return !group.sources.empty();

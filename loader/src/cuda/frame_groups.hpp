@@ -26,13 +26,10 @@ class FrameGroups {
   bool next(FrameGroup& group);
 
  private:
-  bool is_unindexed(std::size_t row) const { return !work_->unindexed.empty() && work_->unindexed[row] != 0; }
-
   const TransformWork* work_ = nullptr;
   std::span<const std::byte* const> places_;
   std::size_t row_ = 0;                // the next one, whose bands come next
   std::vector<jpeg::PixelBox> bands_;  // of the last row
-  std::uint64_t index_bytes_ = 0;      // of its file, if that is made for each band
   std::size_t band_ = 0;               // the next one
 };
 

@@ -2,16 +2,20 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
 #include "base/system/streaming_copy.hpp"
 #include "base/system/thread_pool.hpp"
 #include "base/text/quote.hpp"
+#include "jpeg/frame.hpp"
 #include "shard/error.hpp"
+#include "shard/jpeg_frame.hpp"
 #include "shard/loader/device.hpp"
 #include "transform/augment/mix.hpp"
 #include "transform/host_transform.hpp"
+#include "transform/jpeg_work.hpp"
 #include "transform/targets/host_targets.hpp"
 
 namespace shard {
@@ -167,6 +171,21 @@ class HostQueue : public std::enable_shared_from_this<HostQueue> {
   bool reported_ = false;     // an event was recorded, and no work done since
 };
 
+// In the frame; none that fits where libjpeg-turbo would not read the file, or with a warning.
+void make_index(const jpeg::FrameFile& file, std::byte* data) {
+  const std::span<std::byte> frame(data, static_cast<std::size_t>(jpeg::frame_bytes(file)));
+  try {
+    const JpegFrame made = make_jpeg_frame(frame.first(file.bytes), file.orientation);
+    if (made.file == file && made.extra_bytes == 0) {
+      std::copy(made.bytes.begin(), made.bytes.end(), frame.begin());
+      return;
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::unsupported) throw;
+  }
+  std::fill(frame.begin() + static_cast<std::ptrdiff_t>(file.bytes), frame.end(), std::byte{0});
+}
+
 class HostStream final : public Stream {
  public:
   explicit HostStream(std::shared_ptr<ThreadPool> pool)
@@ -225,6 +244,14 @@ class HostStream final : public Stream {
     });
     push_wanted(owned->pairs.size(), [owned](std::size_t first, std::size_t last) {
       augment::mix_pairs(owned->work, first, last);
+    });
+  }
+
+  // A loader makes none here, where memory is the device's own only in tests.
+  void index_jpeg(const JpegIndexWork& work) override {
+    auto owned = std::make_shared<std::vector<JpegIndexWork::Frame>>(work.frames.begin(), work.frames.end());
+    push_wanted(owned->size(), [owned](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) make_index((*owned)[i].file, (*owned)[i].data);
     });
   }
 
@@ -346,6 +373,10 @@ void Stream::follow(const TargetWork&) {
 
 void Stream::decode_jpeg(const JpegWork&) {
   throw Error(ErrorCode::unsupported, "this device decodes no JPEG files by kernels");
+}
+
+void Stream::index_jpeg(const JpegIndexWork&) {
+  throw Error(ErrorCode::unsupported, "this device makes no indices of JPEG files");
 }
 
 std::uint64_t Stream::jpeg_workspace_bytes(const jpeg::FrameFile&) const { return 0; }

@@ -3,11 +3,11 @@
 //
 //   copies       batch | next batch
 //                      |
-//   decoder 0      wait | group 0 --.   groups of other batches follow
-//   decoder 1      wait | group 1 --|-.
-//   decoder 2      wait | group 2 --|-|-.
-//                                   | | |
-//   stream         ...          wait' ' ' transforms of all views
+//   indexer 0      wait | files without an index --.     those of the next batches by indexers 1, 2, ...
+//   decoder 0                                  wait | group 0 --.   groups of other batches follow
+//   decoder 1                                  wait | group 1 --|-.
+//                                                               | |
+//   stream         ...                                      wait' ' transforms of all views
 #pragma once
 
 #include <cstddef>
@@ -18,6 +18,7 @@
 
 #include "codec/stored_form.hpp"
 #include "shard/loader/device.hpp"
+#include "transform/jpeg_work.hpp"
 #include "transform/needed_box.hpp"
 #include "transport/memory_plan.hpp"
 
@@ -50,10 +51,11 @@ class FrameDecoder {
                          std::uint64_t room_bytes);
 
  private:
-  // Rows [first, first + count), all of them frames. Returns what is behind their samples.
-  std::byte* queue_group(Stream& stream, std::span<const Event> after, const SampleSpec& spec,
-                         const Frames& frames, std::size_t first, std::size_t count, std::byte* target,
-                         std::vector<const std::byte*>& decoded);
+  // Makes the indices that are missing, and sets ready_ to when all are there.
+  void queue_indices(Stream& stream, std::span<const Event> after, const Frames& frames);
+  // Rows [first, first + count), after ready_. Returns what is behind their samples.
+  std::byte* queue_group(Stream& stream, const SampleSpec& spec, const Frames& frames, std::size_t first,
+                         std::size_t count, std::byte* target, std::vector<const std::byte*>& decoded);
   // Work in the stream uses the workspace.
   struct Decoder {
     std::unique_ptr<Block> workspace;
@@ -63,7 +65,12 @@ class FrameDecoder {
   std::uint64_t group_rows_;
   std::vector<Decoder> decoders_;  // groups take turns
   std::size_t next_ = 0;
-  std::vector<SampleCrop> crops_;  // scratch
+  std::vector<Decoder> indexers_;  // batches take turns
+  std::vector<Event> indexed_;     // their last work
+  std::size_t next_indexer_ = 0;
+  std::vector<SampleCrop> crops_;                     // scratch, like those that follow
+  std::vector<Event> ready_;
+  std::vector<JpegIndexWork::Frame> unindexed_;
 };
 
 }  // namespace shard

@@ -230,6 +230,8 @@ void Placement::place_part(Slot& slot, std::uint32_t part, std::byte* target, st
       source = item.target;
       slot.fetch.push_back(item);
       fetched += size;
+    } else if (is_file) {
+      batch.unindexed.back() = 0;  // it was made for an earlier batch
     }
     if (target != nullptr) target += size;
     batch.sources.push_back(source);

@@ -47,9 +47,6 @@ void check_work(const TransformWork& work) {
   if (work.files.size() != (work.files.empty() ? 0 : work.frame_bytes.size()))
     refuse(fmt::format("{} frames and what {} of them have; codec jpeg needs it of each",
                        work.frame_bytes.size(), work.files.size()));
-  if (!work.unindexed.empty() && work.unindexed.size() != work.files.size())
-    refuse(fmt::format("{} frames of codec jpeg, and for {} of them it is said whether they have an index",
-                       work.files.size(), work.unindexed.size()));
   if (work.frame_bytes.empty()) return;
   if (work.frame_bytes.size() != work.sources.size())
     refuse(fmt::format("{} sources and the bytes of {} frames; each source needs them", work.sources.size(),

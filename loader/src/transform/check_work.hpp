@@ -34,6 +34,12 @@ inline std::uint64_t unpacked_room(const SampleSpec& sized) noexcept {
   return (sized.elements() + kAlign - 1) / kAlign * kAlign;
 }
 
+// TransformWork::only_decodes(): what row `row` takes of the target.
+inline std::uint64_t decoded_room(const TransformWork& work, std::size_t row) noexcept {
+  if (!work.files.empty() && work.files[row].bytes == 0) return 0;
+  return unpacked_room(stored_spec(work, row));
+}
+
 // Whether the box has another size than the delivered sample.
 inline bool resizes(const TransformWork& work, const SampleCrop& crop) noexcept {
   return crop.width != work.delivered.width || crop.height != work.delivered.height;

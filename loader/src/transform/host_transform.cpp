@@ -6,12 +6,10 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "shard/codec.hpp"
 #include "shard/error.hpp"
-#include "shard/jpeg_frame.hpp"
 #include "transform/augment/host_augment.hpp"
 #include "transform/check_work.hpp"
 #include "transform/exact/exact_resize.hpp"
@@ -188,7 +186,8 @@ class RowTransformer {
 
   void decode_whole(std::size_t index) {
     std::uint64_t offset = 0;
-    for (std::size_t row = 0; row < index; ++row) offset += unpacked_room(stored_spec(*work_, row));
+    for (std::size_t row = 0; row < index; ++row) offset += decoded_room(*work_, row);
+    if (decoded_room(*work_, index) == 0) return;  // no frame
     decode(index, stored_spec(*work_, index), work_->target + offset);
   }
 
@@ -264,38 +263,16 @@ class RowTransformer {
         codec_->decode(frame, out, stored);
       } else {
         // A mapped file may change, or end, while it is read.
-        const jpeg::FrameFile& file = work_->files[index];
-        if (!work_->unindexed.empty() && work_->unindexed[index] != 0) {
-          if (!make_index(frame, file)) return mark_broken(index);
-        } else {
-          frame_.resize(frame.size());
-          std::memcpy(frame_.data(), frame.data(), frame.size());
-        }
+        frame_.resize(frame.size());
+        std::memcpy(frame_.data(), frame.data(), frame.size());
         codec_->decode_part(frame_, out, FrameSpec(stored, work_->files[index]), needed_box(*work_, index));
       }
     } catch (const Error& error) {
       if (error.code() != ErrorCode::corrupt) throw;
-      return mark_broken(index);
-    }
-    return true;
-  }
-
-  // Sets frame_. False: its file is another one, or no frame holds it.
-  bool make_index(std::span<const std::byte> frame, const jpeg::FrameFile& file) {
-    try {
-      JpegFrame made = make_jpeg_frame(frame.first(file.bytes), file.orientation);
-      if (made.file != file || made.extra_bytes != 0) return false;
-      frame_ = std::move(made.bytes);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::unsupported) throw;
+      work_->broken[index] = 1;
       return false;
     }
     return true;
-  }
-
-  bool mark_broken(std::size_t index) const {
-    work_->broken[index] = 1;
-    return false;
   }
 
   void copy(const SampleCrop& crop) {

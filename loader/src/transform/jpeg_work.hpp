@@ -1,4 +1,5 @@
-// Stream::decode_jpeg(): JPEG files as they are, without an index, to pixels.
+// Stream::decode_jpeg(): JPEG files as they are, without an index, to pixels. Stream::index_jpeg(): their
+// indices alone.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +27,18 @@ struct JpegWork {
   // Pinned memory, of each image: 0, or a jpeg::Fault. Then its pixels are undefined. Known when the work is
   // done.
   std::uint32_t* faults = nullptr;
+};
+
+// Stream::index_jpeg(). Pointers: device memory.
+struct JpegIndexWork {
+  struct Frame {
+    jpeg::FrameFile file;  // as above
+    std::byte* data = nullptr;  // jpeg::frame_bytes(file); 16-byte aligned
+  };
+  std::span<const Frame> frames;
+  // 256-byte aligned, used only during the work. Of each frame: index_stage_bytes() (codec/jpeg_workspace.hpp).
+  std::byte* workspace = nullptr;
+  std::uint64_t workspace_bytes = 0;
 };
 
 }  // namespace shard

@@ -82,11 +82,16 @@ SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const 
 
 namespace {
 
-// Frames that a stream decodes at a time: enough to fill a GPU together with the other streams.
-constexpr std::uint64_t kGroupRows = 128;
-// With a stream for copies and one for transforms eight, for which CUDA has queues of their own by default
-// (CUDA_DEVICE_MAX_CONNECTIONS). Streams that share a queue wait for each other.
-constexpr std::uint64_t kMostDecoders = 6;
+// How frames are divided among streams. With one for copies and one for transforms there are eight, for which
+// CUDA has queues of their own by default (CUDA_DEVICE_MAX_CONNECTIONS). Streams that share a queue wait for
+// each other.
+struct Streams {
+  std::uint64_t group_rows;  // enough to fill a GPU together with the other streams
+  std::uint64_t decoders;
+  std::uint64_t indexers;  // a lane decodes 2 kB of a file alone, which takes four times as long as a piece
+};
+constexpr Streams kOfFrames{128, 6, 0};
+constexpr Streams kOfFiles{256, 2, 4};
 
 // Of a random-resized crop only the box is decoded, whose columns are rounded to pieces of 8 MCUs: 0.53 of
 // the whole on average, with 240 photographs and torchvision's bounds. What needs more takes a group or a
@@ -97,14 +102,18 @@ double decoded_share(const LoaderOptions& options) {
   return std::min(1.0, (view.scale[0] + view.scale[1]) / 2 + 0.1);
 }
 
-std::uint64_t groups_of_batch(const LoaderOptions& options) {
-  return (options.most_rows() + kGroupRows - 1) / kGroupRows;
+std::uint64_t groups_of_batch(const LoaderOptions& options, const Streams& streams) {
+  return (options.most_rows() + streams.group_rows - 1) / streams.group_rows;
+}
+
+const Streams& streams_of(const StoredForm::Workspace& needed) {
+  return needed.least_index_bytes != 0 ? kOfFiles : kOfFrames;
 }
 
 // Batches that are decoded at once, and one whose views are made: no more than run ahead.
-std::uint64_t rooms_to_decode(const LoaderOptions& options) {
-  const std::uint64_t groups = groups_of_batch(options);
-  return std::min<std::uint64_t>(options.prefetch, (kMostDecoders + groups - 1) / groups + 1);
+std::uint64_t rooms_to_decode(const LoaderOptions& options, const Streams& streams) {
+  const std::uint64_t groups = groups_of_batch(options, streams);
+  return std::min<std::uint64_t>(options.prefetch, (streams.decoders + groups - 1) / groups + 1);
 }
 
 DecoderMemory decoder_memory(const StoredForms& forms, const DeviceInfo& device,
@@ -114,18 +123,26 @@ DecoderMemory decoder_memory(const StoredForms& forms, const DeviceInfo& device,
     const StoredForm::Workspace needed = form->workspace(options, device);
     most.usual_bytes = std::max(most.usual_bytes, needed.usual_bytes);
     most.least_bytes = std::max(most.least_bytes, needed.least_bytes);
+    most.usual_index_bytes = std::max(most.usual_index_bytes, needed.usual_index_bytes);
+    most.least_index_bytes = std::max(most.least_index_bytes, needed.least_index_bytes);
   }
   if (most.least_bytes == 0) return {};
-  const std::uint64_t groups = groups_of_batch(options);
-  const std::uint64_t rooms = rooms_to_decode(options);
+  const Streams& streams = streams_of(most);
+  const std::uint64_t groups = groups_of_batch(options, streams);
+  const std::uint64_t rooms = rooms_to_decode(options, streams);
   DecoderMemory memory;
   memory.group_rows = (options.most_rows() + groups - 1) / groups;
-  memory.decoders = std::min({groups * rooms, 2 * rooms, kMostDecoders});
+  memory.decoders = std::min({groups * rooms, 2 * rooms, streams.decoders});
   memory.workspace_bytes =
       round_up(std::max(static_cast<std::uint64_t>(decoded_share(options) *
                                                    static_cast<double>(most.usual_bytes * memory.group_rows)),
                         most.least_bytes),
                kPartAlign);
+  memory.indexers = std::min<std::uint64_t>(options.prefetch, streams.indexers);
+  memory.index_bytes = round_up(
+      std::max(most.usual_index_bytes * std::min<std::uint64_t>(options.most_rows(), streams.group_rows),
+               most.least_index_bytes),
+      kPartAlign);
   return memory;
 }
 
@@ -160,7 +177,8 @@ ComputeMemory compute_memory(const DatasetInfo& info, const DeviceInfo& device,
   memory.decoder = decoder_memory(forms, device, options);
   memory.field_bytes = field_memory(info, options).size_bytes();
   if (device.kind != DeviceKind::host) plan_augment(info, options, memory);
-  memory.rooms = form->workspace(options, device).least_bytes != 0 ? rooms_to_decode(options) : memory.lanes;
+  const StoredForm::Workspace needed = form->workspace(options, device);
+  memory.rooms = needed.least_bytes != 0 ? rooms_to_decode(options, streams_of(needed)) : memory.lanes;
   return memory;
 }
 

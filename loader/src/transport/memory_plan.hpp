@@ -60,7 +60,10 @@ struct DecoderMemory {
   std::uint64_t decoders = 0;
   std::uint64_t group_rows = 0;       // at most
   std::uint64_t workspace_bytes = 0;  // of each: TransformWork::workspace
-  std::uint64_t size_bytes() const noexcept { return decoders * workspace_bytes; }
+  // Streams, each of which makes the indices of a batch.
+  std::uint64_t indexers = 0;
+  std::uint64_t index_bytes = 0;  // of each: JpegIndexWork::workspace
+  std::uint64_t size_bytes() const noexcept { return decoders * workspace_bytes + indexers * index_bytes; }
 };
 
 // Device memory that the work on a batch needs beside its slot.

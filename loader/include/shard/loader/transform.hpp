@@ -198,9 +198,6 @@ struct TransformWork {
   std::span<const std::uint64_t> frame_bytes{};
   // Codec jpeg: what each frame has; `stored` is nhwc. Empty: frames of codec packed, or none.
   std::span<const jpeg::FrameFile> files{};
-  // Codec jpeg on a GPU: 1 where the frame has undefined bytes instead of an index, which is then made on the
-  // device; it is broken also if libjpeg-turbo would read its file with a warning. Empty: all have one.
-  std::span<const std::uint8_t> unindexed{};
   // Frames: sources.size() entries in pinned memory, which the caller sets to 0. Entry i is set to 1 if
   // source i is not a valid frame; row i is then undefined. This may be known only when the work is done.
   // Codec jpeg: as far as the frame is decoded, which is only what the boxes need.
@@ -247,7 +244,8 @@ struct TransformWork {
   std::span<const std::uint32_t> tokens{};
   // Frames of samples of any size are only decoded if `delivered` is `stored`, which is nhwc then. The
   // samples lie in `target` as `unpacked` has them. Exact; crops are whole samples, resized to their sizes.
-  // Codec jpeg: crops are the parts of samples that are decoded; the rest of each sample is undefined.
+  // Codec jpeg: crops are the parts of samples that are decoded; the rest of each sample is undefined. A file
+  // of no bytes: its source is no frame, and takes no room in `target`.
   bool only_decodes() const noexcept { return delivered.is_free(); }
 };
 

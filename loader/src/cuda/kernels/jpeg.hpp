@@ -78,7 +78,10 @@ struct JpegLaunch {
 // What a batch takes. Borrows nothing after its construction.
 class JpegPlan {
  public:
-  explicit JpegPlan(std::span<const JpegSource> sources);
+  // indices: of files without one, behind them in their frames; `index`, `box` and `pixels` of sources are not
+  // used. An index that cannot be made has a head that fits no file.
+  enum class Make : std::uint8_t { pixels, indices };
+  explicit JpegPlan(std::span<const JpegSource> sources, Make make = Make::pixels);
   JpegPlan(const JpegPlan&) = delete;
   JpegPlan& operator=(const JpegPlan&) = delete;
   ~JpegPlan();
@@ -95,6 +98,7 @@ class JpegPlan {
  private:
   void add_lanes(std::uint32_t image, const jpeg::Layout& layout);
 
+  Make make_;
   std::vector<JpegTask> tasks_;
   std::vector<std::uint32_t> groups_;  // [pieces, blocks, pixels][image], and the sum at the end of each
   std::uint32_t block_pieces_ = 0;

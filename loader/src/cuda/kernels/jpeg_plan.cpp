@@ -32,11 +32,17 @@ std::uint64_t lines_of(const jpeg::Layout& layout, const jpeg::McuWindow& window
 constexpr std::uint64_t kBytesOfLine = jpeg::kBlockValues * (sizeof(std::int16_t) + 1);
 constexpr std::size_t kIndexAlign = 16;
 constexpr std::uint64_t kBytesOfChunk = jpeg::kStartsOfChunk * sizeof(jpeg::McuStart) + sizeof(std::uint32_t);
+void check_launch() {
+  const cudaError_t error = cudaGetLastError();
+  if (error != cudaSuccess)
+    throw Error(ErrorCode::io, std::string("decoding JPEGs on the GPU: ") + cudaGetErrorString(error));
+}
+
 constexpr std::uint64_t kBytesOfTable = jpeg::kLookUpEntries * sizeof(jpeg::CodeEntry);
 
 }  // namespace
 
-JpegPlan::JpegPlan(std::span<const JpegSource> sources) {
+JpegPlan::JpegPlan(std::span<const JpegSource> sources, Make make) : make_(make) {
   const std::size_t row = sources.size() + 1;
   groups_.assign(3 * row, 0);
   tasks_.reserve(sources.size());
@@ -57,9 +63,10 @@ JpegPlan::JpegPlan(std::span<const JpegSource> sources) {
     task.index = source.index != nullptr ? source.index : source.frame + jpeg::index_offset(source.file);
     if (source.makes_index) add_lanes(static_cast<std::uint32_t>(i), layout);
     task.pixels = source.pixels;
+    tables_ += most_tables(layout.components);
+    if (make == Make::indices) continue;
     pieces.push_back(std::uint64_t{task.window.rows.size()} * columns.size());
     const std::uint64_t lines = lines_of(layout, task.window);
-    tables_ += most_tables(layout.components);
     lines_ += lines;
     groups_[row + i + 1] = groups_[row + i] + groups_of(lines, kJpegBlocks);
     groups_[2 * row + i + 1] = groups_[2 * row + i] + groups_of(jpeg_warps(task.box), kJpegStrips);
@@ -85,7 +92,7 @@ void JpegPlan::add_lanes(std::uint32_t image, const jpeg::Layout& layout) {
   lane_groups_.push_back(lane_groups_.back() + plan.groups);
   slots_ += plan.slots();
   chunks_ += plan.chunks;
-  index_bytes_ += round_up(jpeg::index_bytes(layout), kIndexAlign);
+  if (make_ == Make::pixels) index_bytes_ += round_up(jpeg::index_bytes(layout), kIndexAlign);
 }
 
 JpegPlan::~JpegPlan() = default;
@@ -124,7 +131,8 @@ JpegLaunch JpegPlan::write(std::byte* host, const std::byte* device, std::byte* 
   const std::size_t groups = lanes + lanes_.size() * sizeof(JpegLanes);
   const std::size_t lane_groups = groups + groups_.size() * sizeof(std::uint32_t);
   std::vector<JpegTask> tasks = tasks_;
-  for (const JpegLanes& made : lanes_) tasks[made.image].index = indices + made.index;
+  if (make_ == Make::pixels)
+    for (const JpegLanes& made : lanes_) tasks[made.image].index = indices + made.index;
   std::memcpy(host, tasks.data(), tasks.size() * sizeof(JpegTask));
   std::memcpy(host + lanes, lanes_.data(), lanes_.size() * sizeof(JpegLanes));
   std::memcpy(host + groups, groups_.data(), groups_.size() * sizeof(std::uint32_t));
@@ -145,7 +153,11 @@ JpegLaunch JpegPlan::write(std::byte* host, const std::byte* device, std::byte* 
 
 std::uint64_t jpeg_workspace_bytes(const jpeg::FrameFile& file, bool makes_index) noexcept {
   const jpeg::Layout layout = jpeg::geometry_of(file);
-  return (makes_index ? index_workspace_bytes(file) : 0) + std::uint64_t{layout.mcus()} * layout.blocks_of_mcu * kBytesOfLine +
+  const std::uint64_t of_index =
+      makes_index ? starts_workspace_bytes(layout.mcus(), file.bytes) +
+                        round_up(jpeg::index_bytes(layout), kIndexAlign)
+                  : 0;
+  return of_index + std::uint64_t{layout.mcus()} * layout.blocks_of_mcu * kBytesOfLine +
          most_tables(layout.components) * kBytesOfTable + sizeof(JpegImage) + sizeof(std::uint32_t) + kAlign;
 }
 
@@ -153,12 +165,11 @@ void launch_jpeg(const JpegLaunch& launch, cudaStream_t stream) {
   if (launch.count == 0) return;
   launch_jpeg_headers(launch, stream);
   launch_jpeg_lanes(launch, stream);
+  if (launch.pieces.count == 0) return check_launch();  // of indices alone
   launch_jpeg_pieces(launch, stream);
   launch_jpeg_samples(launch, stream);
   launch_jpeg_pixels(launch, stream);
-  const cudaError_t error = cudaGetLastError();
-  if (error != cudaSuccess)
-    throw Error(ErrorCode::io, std::string("decoding JPEGs on the GPU: ") + cudaGetErrorString(error));
+  check_launch();
 }
 
 }  // namespace shard::gpu

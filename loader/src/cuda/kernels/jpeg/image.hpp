@@ -22,6 +22,9 @@ inline constexpr std::uint32_t kJpegStrip = 32 * kJpegQuad;
 inline constexpr std::uint32_t kJpegPairs = 4;   // per warp
 inline constexpr std::uint32_t kJpegStrips = 8;  // per block
 
+// The first four bytes of an index that could not be made: those of none.
+inline constexpr std::uint32_t kNoIndex = 0;
+
 // From the host.
 struct JpegTask {
   jpeg::FrameFile file;

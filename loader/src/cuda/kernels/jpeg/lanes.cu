@@ -115,8 +115,12 @@ __global__ void __launch_bounds__(kWriters) write_index(JpegLaunch launch) {
   alignas(16) __shared__ std::uint32_t slots[kSlotsAtHand * sizeof(jpeg::Lane) / 4];
   const std::uint32_t of_batch = launch.lane_plans[blockIdx.x].image;
   JpegImage& image = launch.images[of_batch];
-  if (image.usable == 0) return;
   const JpegTask& task = launch.tasks[of_batch];
+  if (image.usable == 0) {
+    if (threadIdx.x == 0)
+      *reinterpret_cast<std::uint32_t*>(const_cast<std::byte*>(task.index)) = kNoIndex;
+    return;
+  }
   here.copy(image, launch.lane_plans[blockIdx.x]);
   __syncthreads();
   const JpegLanes& image_lanes = here.image_lanes();
@@ -157,6 +161,7 @@ __global__ void __launch_bounds__(kWriters) write_index(JpegLaunch launch) {
   if (fault == 0) return;
   launch.faults[of_batch] = fault;
   image.usable = 0;
+  *reinterpret_cast<std::uint32_t*>(const_cast<std::byte*>(task.index)) = kNoIndex;
 }
 
 }  // namespace
