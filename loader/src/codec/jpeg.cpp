@@ -114,7 +114,9 @@ class JpegForm final : public StoredForm {
                     least_jpeg_workspace_bytes(height, width, spec.channels)};
     if (has_unindexed_files()) {
       const std::uint64_t most_mcus = std::uint64_t{height} * width / jpeg::kBlockValues + height + width;
-      bytes.usual_index_bytes = index_stage_bytes(pixels / kUsualMcu, mean_stored_bytes(), spec.channels);
+      // Most batches have more or less than the mean.
+      const std::uint64_t usual = index_stage_bytes(pixels / kUsualMcu, mean_stored_bytes(), spec.channels);
+      bytes.usual_index_bytes = usual + usual / 4;
       bytes.least_index_bytes = index_stage_bytes(most_mcus, most_bytes_to_device(), jpeg::kMostComponents);
     }
     return bytes;

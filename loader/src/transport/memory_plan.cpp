@@ -91,7 +91,7 @@ struct Streams {
   std::uint64_t indexers;  // a lane decodes 2 kB of a file alone, which takes four times as long as a piece
 };
 constexpr Streams kOfFrames{128, 6, 0};
-constexpr Streams kOfFiles{256, 2, 4};
+constexpr Streams kOfFiles{256, 2, 3};
 
 // Of a random-resized crop only the box is decoded, whose columns are rounded to pieces of 8 MCUs: 0.53 of
 // the whole on average, with 240 photographs and torchvision's bounds. What needs more takes a group or a

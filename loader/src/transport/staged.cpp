@@ -32,12 +32,15 @@ class Staged final : public Transport {
                   source_of(*context.dataset) != SampleSource::files),
         to_target_(in_place_ && stages_to_target(*context.dataset, *context.options)),
         ring_(*context.device, *context.pool,
-              staging_memory(context.dataset->info(), *context.options, context.cache_bytes)),
+              staging_memory(context.dataset->info(), *context.options, context.cache_bytes),
+              !context.dataset->is_unconverted()),
         batches_(std::size_t{context.options->prefetch} + 1) {}
 
   TransportKind kind() const noexcept override { return TransportKind::staged; }
 
   bool has_room() const override { return ring_.has_room(); }
+  // Threads that read files wait for each of them, so they have the next batch at hand.
+  std::size_t depth() const noexcept override { return context_.dataset->is_unconverted() ? 3 : 2; }
 
   void begin(Slot& slot) override {
     Batch& batch = batches_[slot.number];

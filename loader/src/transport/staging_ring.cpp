@@ -14,9 +14,10 @@ constexpr double kLeastIdle = 0.02;
 
 }  // namespace
 
-StagingRing::StagingRing(Device& device, ThreadPool& pool, const StagingMemory& memory)
+StagingRing::StagingRing(Device& device, ThreadPool& pool, const StagingMemory& memory, bool adapts)
     : pool_(pool),
       cached_(memory.plan.cached),
+      adapts_(adapts),
       size_bytes_(memory.size_bytes()),
       buffers_(memory.plan.buffers),
       threads_(pool.threads()),
@@ -59,7 +60,7 @@ StagingBuffer& StagingRing::begin() {
 // Lets only as many threads work as keep the link busy. More threads fill the ring in bursts, which take
 // memory bandwidth from the copy engine (H200: 0.90 of the link with 8 threads, 0.96 with 6 of them).
 void StagingRing::adapt_threads() {
-  if (++batches_ % kAdaptBatches != 0) return;
+  if (!adapts_ || ++batches_ % kAdaptBatches != 0) return;
   const std::chrono::nanoseconds idle = pool_.idle();
   const double share = std::chrono::duration<double>(idle - idle_).count() / since_.restart();
   idle_ = idle;

@@ -25,9 +25,9 @@ struct StagingBuffer {
 
 class StagingRing {
  public:
-  // Allocates all buffers. Afterwards the ring decides how many of the pool's threads take work. Errors:
-  // resource.
-  StagingRing(Device& device, ThreadPool& pool, const StagingMemory& memory);
+  // Allocates all buffers. If it `adapts`, it decides from then on how many of the pool's threads take work.
+  // Errors: resource.
+  StagingRing(Device& device, ThreadPool& pool, const StagingMemory& memory, bool adapts = true);
   StagingRing(const StagingRing&) = delete;
   StagingRing& operator=(const StagingRing&) = delete;
 
@@ -47,6 +47,7 @@ class StagingRing {
 
   ThreadPool& pool_;
   bool cached_;
+  bool adapts_;
   std::uint64_t size_bytes_;
   std::vector<StagingBuffer> buffers_;
   std::size_t next_ = 0;

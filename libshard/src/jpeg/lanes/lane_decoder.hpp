@@ -22,8 +22,6 @@
 namespace shard::jpeg {
 
 inline constexpr std::uint32_t kNoStart = 0xFFFFFFFFU;
-// Behind its own one, through which a lane walks at most.
-inline constexpr std::uint32_t kMostPartsBehind = 2;
 
 // What a lane has found.
 struct Lane {

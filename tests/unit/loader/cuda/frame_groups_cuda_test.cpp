@@ -10,10 +10,12 @@
 #include "base/bytes.hpp"
 #include "codec/jpeg_workspace.hpp"
 #include "expect_error.hpp"
+#include "jpeg/frame.hpp"
 #include "jpeg_dataset.hpp"
 #include "shard/loader/cuda_device.hpp"
 #include "transform/check_work.hpp"
 #include "transform/host_transform.hpp"
+#include "transform/jpeg_work.hpp"
 
 namespace shard::testing {
 namespace {
@@ -210,6 +212,69 @@ TEST_F(JpegStream, FindsDamageOrDecodesAsTheHostDoes) {
     }
   }
   EXPECT_GT(found, 60 * kFrames / 4);
+}
+
+TEST_F(JpegStream, MakesTheIndicesOfFrames) {
+  make_work();
+  std::uint64_t bytes = 0;
+  std::uint64_t most = 0;
+  std::uint64_t all = 0;
+  JpegIndexWork work;
+  std::vector<JpegIndexWork::Frame> frames;
+  constexpr std::size_t kDamaged = 5;
+  for (std::size_t i = 0; i < kFrames; ++i) {
+    const jpeg::FrameFile& file = files_[i];
+    std::memset(pinned_->data() + bytes + file.bytes, 0xEE, frame_bytes_[i] - file.bytes);
+    if (i == kDamaged) std::memset(pinned_->data() + bytes + file.bytes / 2, 0xFF, file.bytes / 2);
+    frames.push_back({file, on_device_->data() + bytes});
+    bytes += frame_bytes_[i];
+    most = std::max(most, index_stage_bytes(file));
+    all += index_stage_bytes(file);
+  }
+  work.frames = frames;
+  const auto made = device_->allocate_pinned(bytes);
+  for (const std::uint64_t room : {most, most + all / 7, all}) {
+    const auto workspace = device_->allocate_device(room);
+    work.workspace = workspace->data();
+    work.workspace_bytes = room;
+    const CopyItem there{on_device_->data(), pinned_->data(), bytes};
+    stream_->copy({&there, 1});
+    stream_->index_jpeg(work);
+    const CopyItem back{made->data(), on_device_->data(), bytes};
+    stream_->copy_to_host({&back, 1});
+    stream_->synchronize();
+    std::uint64_t at = 0;
+    for (std::size_t i = 0; i < kFrames; at += frame_bytes_[i++]) {
+      const std::uint64_t begin = jpeg::index_offset(files_[i]);
+      if (i == kDamaged) {
+        const std::vector<std::byte> head(made->data() + at + begin, made->data() + at + begin + 4);
+        EXPECT_EQ(head, std::vector<std::byte>(4));
+        continue;
+      }
+      const std::uint64_t size = jpeg::index_bytes(jpeg::geometry_of(files_[i]));
+      EXPECT_EQ(std::memcmp(made->data() + at + begin, frames_[i].bytes.data() + begin, size), 0)
+          << "frame " << i << ", workspace " << room;
+    }
+  }
+  work.workspace_bytes = most / 2;
+  EXPECT_SHARD_ERROR(stream_->index_jpeg(work), ErrorCode::resource, "bytes of workspace");
+}
+
+TEST_F(JpegStream, LeavesRowsThatAreNoFramesAsTheyAre) {
+  crops_.clear();
+  for (const SampleSize& size : sizes_)
+    crops_.push_back({0, 0, size.width, size.height, false, size.height, size.width});
+  TransformWork work = make_work();
+  work.delivered = work.stored;
+  std::uint64_t room = 0;
+  for (std::size_t i = 0; i < kFrames; ++i) {
+    if (i % 3 == 1) files_[i] = {};
+    room += decoded_room(work, i);
+  }
+  ASSERT_LT(room, room_of_all());
+  run(work, room, least_workspace());
+  EXPECT_EQ(gpu_, host_);
+  for (std::size_t i = 0; i < kFrames; ++i) EXPECT_EQ(broken(i), 0U) << i;
 }
 
 TEST_F(JpegStream, RefusesFramesThatDoNotFitWhatTheHeadSays) {

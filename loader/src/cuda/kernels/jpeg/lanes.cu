@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kLanes = jpeg::kLanesOfGroup;
 constexpr std::uint32_t kWriters = 128;
 // Slots of an image that are copied to shared memory, where one thread follows them.
-constexpr std::uint32_t kSlotsAtHand = 2 * jpeg::kLanesOfGroup;
+constexpr std::uint32_t kSlotsAtHand = 4 * jpeg::kLanesOfGroup;
 // As many as pieces.cu has at hand.
 constexpr std::uint32_t kCodesAtHand = 3072;
 
