@@ -85,7 +85,8 @@ std::string summary_of(std::string_view text) {
     if (line[i] == '(') ++open;
     if (line[i] == ')' && open > 0) --open;
     const bool last = i + 1 == line.size() || line[i + 1] == ' ' || line[i + 1] == '\n';
-    if (line[i] == '\n' || (open == 0 && last && (line[i] == '.' || line[i] == ';')))
+    if (line[i] == '\n' ||
+        (open == 0 && last && ((line[i] == '.' && (i == 0 || line[i - 1] != '.')) || line[i] == ';')))
       return line.substr(0, i);
   }
   return line;

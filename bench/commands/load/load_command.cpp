@@ -247,9 +247,10 @@ First write N pseudo-random samples to DATASET, if it does not exist)")
       ->type_name("u8|u16|f16|bf16|f32");
   add_quick_option(sub, arguments->load.repeats, arguments->load.seconds, 0.5);
   add_output_options(sub, arguments->outputs, "Write the report with every sample as JSON");
-  cli::show_in_help(sub, {"--cache", "--device", "--transport", "--batch-size", "--prefetch", "--threads",
-                          "--order", "--crop", "--resize", "--flip", "--dtype", "--layout", "--verify",
-                          "--seconds", "--repeat", "--make-random", "--quick", "--json", "--help-all"});
+  cli::show_in_help(sub, {"--cache",       "--device", "--transport", "--batch-size", "--prefetch",
+                          "--threads",     "--order",  "--crop",      "--resize",     "--flip",
+                          "--dtype",       "--layout", "--verify",    "--seconds",    "--repeat",
+                          "--make-random", "--quick",  "--json",      "--help",       "--help-all"});
 }
 
 }  // namespace shard::bench

@@ -51,6 +51,7 @@ TEST(Summary, IsTheFirstSentenceOnOneLine) {
   EXPECT_EQ(summary_of("Up to here; not this"), "Up to here");
   EXPECT_EQ(summary_of("A (b. c; d) e.g.x, 0, 1, ...: f. g"), "A (b. c; d) e.g.x, 0, 1, ...: f");
   EXPECT_EQ(summary_of("First paragraph\n\nsecond"), "First paragraph");
+  EXPECT_EQ(summary_of("a, b, ... for c. d"), "a, b, ... for c");
   EXPECT_EQ(summary_of(""), "");
 }
 
