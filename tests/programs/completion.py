@@ -193,6 +193,20 @@ class Completion(TestCase):
         finally:
             terminal.close()
 
+    def test_zsh_finds_files_in_its_path_of_functions(self):
+        self.need("zsh")
+        terminal = Terminal(["zsh", "-f", "-i"], self.path)
+        try:
+            terminal.send(
+                f"fpath=('{BIN.parent / 'completions' / 'zsh'}' $fpath); "
+                "autoload -U compinit; compinit -D -u; echo rea''dy\n"
+            )
+            terminal.read("ready\r")
+            terminal.send("shardctl veri\t")
+            self.assertIn("shardctl verify ", terminal.read("shardctl verify "))
+        finally:
+            terminal.close()
+
     def test_every_script_has_every_option_and_subcommand(self):
         for program in PROGRAMS:
             subcommands = subcommands_in_help(help_of(program, option="--help"))

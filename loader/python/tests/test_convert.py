@@ -18,6 +18,8 @@ import shardloader as sl
 from conftest import EACH, SAMPLES, make_images
 from shardloader import _convert
 
+GOLDEN = Path(__file__).resolve().parents[3] / "tests" / "golden" / "images"
+
 
 def test_the_same_options_give_the_same_bytes(images, folder, tmp_path):
     told = []
@@ -320,6 +322,18 @@ def test_verify_covers_the_tables(tmp_path):
     data.select([0]).verify()  # the samples of a part
     table.write_bytes(whole)
     data.verify()
+
+
+def test_pixels_that_are_missing_are_a_warning(tmp_path):
+    photo = GOLDEN / "jpeg_420_33x20.jpg"
+    for name, data in (("whole", photo.read_bytes()), ("half", photo.read_bytes()[:-60])):
+        (tmp_path / "photos" / "a").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "photos" / "a" / f"{name}.jpg").write_bytes(data)
+    with pytest.warns(sl.ConversionWarning, match="1 of 2 inputs are not in the data set .*half.jpg"):
+        assert sl.convert(tmp_path / "photos", tmp_path / "strict", size=16).samples == 1
+    with pytest.warns(sl.ConversionWarning, match="missing or invented pixels .*, as on_warning accept asks"):
+        done = sl.convert(tmp_path / "photos", tmp_path / "out", size=16, on_warning="accept")
+    assert done.samples == 2 and len(done.advice) == 1 and done.warnings["premature_end"] == 1
 
 
 def test_warnings_are_counted_per_kind(images, tmp_path):
