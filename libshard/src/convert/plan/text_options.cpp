@@ -94,8 +94,8 @@ static const TextOption kOptions[] = {
      false, set_preset, true},
     {"resize", "--resize", "Pixels", "N", "256", "Length of the short side after resizing", false, set_resize,
      true},
-    {"crop", "--crop", "Pixels", "N|WxH|none", "by preset, at most --resize", "Centre crop; none needs --squash", false,
-     set_crop, true},
+    {"crop", "--crop", "Pixels", "N|WxH|none", "by preset, at most --resize",
+     "Centre crop; none needs --squash", false, set_crop, true},
     {"squash", "--squash", "Pixels", "WxH", "", R"(
       Resize to exactly this size, and ignore the aspect ratio. Nothing is cropped unless --crop is given)",
      false, set_squash},
