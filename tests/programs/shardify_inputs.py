@@ -85,8 +85,8 @@ class BadFiles(TestCase):
         plain = [o for o in SMALL if o != "--quiet"]
         text = shardify(self.images, self.path / "all", *plain, "--on-warning", "accept")
         self.assertIn(
-            "warning: images are stored with missing or invented pixels (images per kind: premature_marker 1, "
-            "premature_end 1), as --on-warning accept asks",
+            "warning: images are stored with missing or invented pixels (images per kind: premature_marker "
+            "1, premature_end 1), as --on-warning accept asks",
             self.assert_code(text, 0).out,
         )
 
