@@ -132,10 +132,10 @@ Before a crop: none, shortest:N, longest:N, squash:N, letterbox:N or cover:N)")
       ->check(CLI::IsMember({"bilinear", "bicubic", "box", "lanczos"}));
   app.add_flag("--flip", flip, "Mirror half of the samples");
   app.add_option("--dtype", dtype, "Delivered dtype: u8, f16, bf16 or f32")
-      ->type_name("DTYPE")
+      ->type_name("u8|f16|bf16|f32")
       ->default_str("as stored");
   app.add_option("--layout", layout, "Delivered layout: nchw or nhwc")
-      ->type_name("LAYOUT")
+      ->type_name("nchw|nhwc")
       ->default_str("as stored");
 }
 
@@ -154,7 +154,7 @@ TransformOptions TransformArguments::options() const {
   const auto filters = words_of(ResizeFilter{});
   transform.filter =
       static_cast<ResizeFilter>(std::find(filters.begin(), filters.end(), filter) - filters.begin());
-  transform.flip_probability = flip ? 0.5 : 0;
+  transform.flip = flip ? 0.5 : 0;
   if (!dtype.empty()) {
     transform.dtype = dtype_from_option(dtype);
     if (!transform.dtype) refuse_value("--dtype", dtype, "u8, f16, bf16 or f32");

@@ -43,7 +43,7 @@ inline void add_seconds_option(CLI::App& app, double& seconds,
 }
 
 inline void add_device_option(CLI::App& app, std::string& device, const char* what = "host or cuda") {
-  app.add_option("--device", device, what)->type_name("DEVICE")->default_str("cuda, if there is one");
+  app.add_option("--device", device, what)->type_name("host|cuda")->default_str("cuda, if there is one");
 }
 
 // 0: one per core.

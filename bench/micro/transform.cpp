@@ -101,7 +101,7 @@ class Bench {
     TransformOptions all;
     all.crop = crop;
     all.crop_height = all.crop_width = size;
-    all.flip_probability = flip;
+    all.flip = flip;
     all.dtype = dtype;
     all.layout = layout;
     return all;

@@ -54,7 +54,15 @@ td.out { color: var(--warn); white-space: normal; }
 .command { font-size: .85rem; margin: .6rem 0 0; }
 code { font-family: ui-monospace, "DejaVu Sans Mono", Consolas, monospace; overflow-wrap: anywhere; }
 figure { margin: 1rem 0; overflow-x: auto; }
-svg { display: block; width: 100%; min-width: 40rem; height: auto; color: var(--text); }
+svg { display: block; width: 100%; height: auto; color: var(--text); }
+svg.wide { min-width: 40rem; }
+svg.narrow { display: none; max-width: 30rem; }
+@media (max-width: 42rem) {
+  svg.wide { display: none; }
+  svg.narrow { display: block; }
+  th, td { padding: .25rem .45rem; }
+  dl { grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); }
+}
 svg text { fill: currentColor; font: 13px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
 svg .faint { fill: var(--faint); }
 svg .grid { stroke: var(--line); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -11,17 +12,27 @@
 namespace shard::bench {
 namespace {
 
-constexpr double kWidth = 960, kLeft = 400, kRoom = 450, kRow = 24, kTop = 34;
+constexpr double kTop = 34, kBar = 16;
 constexpr std::size_t kLabel = 52;  // characters that fit; the table has the rest
 
+// Where things stand, in pixels at full size: bars of up to `room` from `left` on. Labels stand left of their
+// bars, or above them.
+struct Form {
+  double width, left, room, row;
+  bool labels_above;
+};
+constexpr Form kWide{960, 400, 450, 24, false};
+constexpr Form kNarrow{360, 4, 280, 44, true};  // for phones
+
 struct Axis {
+  double room = 0;
   bool logarithmic = false;
   double from = 0, to = 1;
   std::vector<double> ticks;
   double place(double value) const {
     if (!std::isfinite(value)) return 0;
     if (logarithmic) value = value > 0 ? std::log10(value) : from;
-    return kRoom * std::clamp((value - from) / (to - from), 0.0, 1.0);
+    return room * std::clamp((value - from) / (to - from), 0.0, 1.0);
   }
 };
 
@@ -34,7 +45,7 @@ double step_for(double most) {
   return 10 * power;
 }
 
-Axis axis_of(const PageChart& chart) {
+Axis axis_of(const PageChart& chart, const Form& form) {
   double least = 1e300;
   double most = 0;
   for (const PageBar& bar : chart.bars) {
@@ -45,6 +56,7 @@ Axis axis_of(const PageChart& chart) {
     }
   }
   Axis axis;
+  axis.room = form.room;
   if (most <= 0) return axis;
   axis.logarithmic = most > 100 * least;
   if (axis.logarithmic) {
@@ -78,29 +90,33 @@ std::string fitting(const std::string& text) {
   return text;
 }
 
-std::string bar_svg(const PageBar& bar, const Axis& axis, double y) {
+std::string bar_svg(const PageBar& bar, const Axis& axis, const Form& form, double y) {
   const double width = std::max(axis.place(bar.value), 1.0);
   const double mark = bar.limit > 0 ? axis.place(bar.limit) : -1;
-  std::string svg = fmt::format(
-      "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text><rect class=\"g{}{}\" x=\"{}\" y=\"{}\" "
-      "width=\"{:.1f}\" height=\"{}\"/>",
-      kLeft - 8, y + 16, escaped(fitting(bar.label + (bar.emulated ? " (emulated)" : ""))),
-      bar.group % kPageColours, bar.emulated ? " assumed" : "", kLeft, y + 4, width, kRow - 8);
+  const std::string label = escaped(fitting(bar.label + (bar.emulated ? " (emulated)" : "")));
+  std::string svg = form.labels_above
+                        ? fmt::format("<text x=\"{}\" y=\"{}\">{}</text>", form.left, y + 14, label)
+                        : fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>", form.left - 8,
+                                      y + 16, label);
+  y += form.row - kBar - 8;  // the last part of the row is the bar's
+  svg += fmt::format("<rect class=\"g{}{}\" x=\"{}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\"/>",
+                     bar.group % kPageColours, bar.emulated ? " assumed" : "", form.left, y + 4, width, kBar);
   if (mark >= 0)
-    svg += fmt::format("<path class=\"limit\" d=\"M{:.1f} {}v{}\"/>", kLeft + mark, y + 1, kRow - 2);
+    svg += fmt::format("<path class=\"limit\" d=\"M{:.1f} {}v{}\"/>", form.left + mark, y + 1, kBar + 6);
   const bool beyond = mark > width && mark < width + 64;  // the figure would lie on the mark
   return svg + fmt::format("<text x=\"{:.1f}\" y=\"{}\">{}</text>\n",
-                           kLeft + (beyond ? mark : std::max(width, mark < width ? mark : 0.0)) + 7, y + 16,
-                           people(bar.value));
+                           form.left + (beyond ? mark : std::max(width, mark < width ? mark : 0.0)) + 7,
+                           y + 16, people(bar.value));
 }
 
-std::string legend_svg(const PageChart& chart, double y) {
+// Moves `y` to what follows.
+std::string legend_svg(const PageChart& chart, const Form& form, double& y) {
   std::string svg;
-  double x = kLeft;
+  double x = form.left;
   const auto entry = [&](const std::string& sign, const std::string& name) {
     const double width = 34 + 7.2 * static_cast<double>(name.size());
-    if (x > kLeft && x + width > kWidth) {
-      x = kLeft;
+    if (x > form.left && x + width > form.width) {
+      x = form.left;
       y += 20;
     }
     svg += fmt::format("<g transform=\"translate({} {})\">{}<text x=\"20\" y=\"11\">{}</text></g>\n", x, y,
@@ -116,16 +132,17 @@ std::string legend_svg(const PageChart& chart, double y) {
     entry("<path class=\"limit\" d=\"M7 -2v17\"/>", "its limit");
   if (any([](const PageBar& bar) { return bar.emulated; }))
     entry("<rect class=\"g6 assumed\" width=\"13\" height=\"13\"/>", "emulated");
+  y += 20;
   return svg;
 }
 
 // `inside`: what stands before everything else.
-std::string svg_of(const PageChart& chart, const std::string& id, const std::string& attributes,
-                   const std::string& inside) {
-  const Axis axis = axis_of(chart);
-  const double bottom = kTop + kRow * static_cast<double>(chart.bars.size());
-  const double lines = 1 + static_cast<double>(chart.groups.size() / 3);
-  const double height = bottom + 44 + 20 * lines;
+std::string svg_of(const PageChart& chart, const Form& form, const std::string& id,
+                   const std::string& attributes, const std::string& inside) {
+  const Axis axis = axis_of(chart, form);
+  const double bottom = kTop + form.row * static_cast<double>(chart.bars.size());
+  double height = bottom + 44;
+  const std::string legend = legend_svg(chart, form, height);
   std::string description = fmt::format("{}:", chart.unit);
   for (const PageBar& bar : chart.bars)
     description += fmt::format(" {}{} {}{};", bar.label, bar.emulated ? " (emulated)" : "", people(bar.value),
@@ -134,23 +151,23 @@ std::string svg_of(const PageChart& chart, const std::string& id, const std::str
       "<svg {6} viewBox=\"0 0 {1} {2}\">\n{7}"
       "<title id=\"{0}-t\">{3}</title>\n<desc id=\"{0}-d\">{4}</desc>\n<text x=\"{5}\" y=\"18\" "
       "font-weight=\"600\" style=\"font-size:15px\">{3}</text>\n",
-      id, kWidth, height, escaped(chart.title), escaped(description), kLeft, attributes, inside);
+      id, form.width, height, escaped(chart.title), escaped(description), form.left, attributes, inside);
   for (const double tick : axis.ticks) {
-    const double x = kLeft + axis.place(tick);
+    const double x = form.left + axis.place(tick);
     svg += fmt::format(
         "<path class=\"grid\" d=\"M{0:.1f} {1}V{2}\"/><text class=\"faint\" x=\"{0:.1f}\" y=\"{3}\" "
         "text-anchor=\"middle\">{4}</text>\n",
         x, kTop - 4, bottom + 2, bottom + 17, tick_text(tick));
   }
   svg += fmt::format("<text class=\"faint\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}{}</text>\n",
-                     kLeft + kRoom / 2, bottom + 34, escaped(chart.unit),
+                     form.left + form.room / 2, bottom + 34, escaped(chart.unit),
                      axis.logarithmic ? " (logarithmic)" : "");
   double y = kTop;
   for (const PageBar& bar : chart.bars) {
-    svg += bar_svg(bar, axis, y);
-    y += kRow;
+    svg += bar_svg(bar, axis, form, y);
+    y += form.row;
   }
-  return svg + legend_svg(chart, bottom + 44) + "</svg>\n";
+  return svg + legend + "</svg>\n";
 }
 
 }  // namespace
@@ -180,13 +197,19 @@ std::string escaped(std::string_view text) {
 
 std::string chart_figure(const PageChart& chart, const std::string& id) {
   if (chart.bars.empty()) return {};
-  const std::string attributes = fmt::format("role=\"img\" aria-labelledby=\"{0}-t {0}-d\"", id);
-  return "<figure>\n" + svg_of(chart, id, attributes, "") + "</figure>\n";
+  std::string figure = "<figure>\n";
+  for (const auto& [form, name, suffix] :
+       {std::tuple{kWide, "wide", ""}, std::tuple{kNarrow, "narrow", "-n"}}) {
+    const std::string attributes =
+        fmt::format("class=\"{0}\" role=\"img\" aria-labelledby=\"{1}{2}-t {1}{2}-d\"", name, id, suffix);
+    figure += svg_of(chart, form, id + suffix, attributes, "");
+  }
+  return figure + "</figure>\n";
 }
 
 std::string chart_file(const PageChart& chart) {
   const std::string ground = "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
-  return svg_of(chart, "chart", "xmlns=\"http://www.w3.org/2000/svg\"",
+  return svg_of(chart, kWide, "chart", "xmlns=\"http://www.w3.org/2000/svg\"",
                 fmt::format("<style>\n{}</style>\n{}", kChartStyle, ground));
 }
 

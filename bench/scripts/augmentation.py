@@ -51,7 +51,7 @@ def blur(kernel):
 
 
 RAND_AUGMENT = sl.Augment.rand_augment(2, 9, random_resized_crop=224, flip=0.5)
-MIX = sl.MixPairs(mixup=0.2, cutmix=1.0)
+MIX = {"mixup": 0.2, "cutmix": 1.0}
 LARGE = crop(*JITTER, blur(23), scale=(0.25, 1))
 SMALL = crop(*JITTER, blur(23), size=96, scale=(0.05, 0.25))
 
@@ -66,7 +66,7 @@ CASES = {
         1,
         (200e3, "views_per_s"),
     ),
-    "mix": ({"augment": crop(), "mix": MIX}, 1, (0.95, "of_nothing")),
+    "mix": ({"augment": crop(), **MIX}, 1, (0.95, "of_nothing")),
     "packed-nothing": ({"augment": crop()}, 1, None),
     "packed-jitter": ({"augment": crop(*JITTER)}, 1, (1.4, "share")),
     "packed-rand-augment": ({"augment": RAND_AUGMENT}, 1, None),
@@ -76,7 +76,7 @@ CASES = {
 STEPS = {
     "step-nothing": {"augment": crop()},
     "step-rand-augment": {"augment": RAND_AUGMENT},
-    "step-rand-augment-mixup": {"augment": RAND_AUGMENT, "mix": sl.MixPairs(mixup=0.2)},
+    "step-rand-augment-mixup": {"augment": RAND_AUGMENT, "mixup": 0.2},
 }
 
 

@@ -49,7 +49,7 @@ GPU_CASES = [
     (
         "open-mapped",
         None,
-        ["--seconds", "0", "--transport", "mapped", "--registered", "250GB"],
+        ["--seconds", "0", "--transport", "mapped", "--registered-bytes", "250GB"],
         "open",
         0.150,
     ),
@@ -63,7 +63,7 @@ GPU_CASES = [
     (
         "windowed-6GiB",
         U8,
-        ["--transport", "mapped", "--order", "windowed", "--registered", "6GiB"],
+        ["--transport", "mapped", "--order", "windowed", "--registered-bytes", "6GiB"],
         "share",
         0.9,
     ),

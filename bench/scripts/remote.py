@@ -56,7 +56,7 @@ def make(folder, samples, codec="packed"):
             ).astype(np.uint8)
         )
     with sl.Writer(
-        str(folder), squash=(256, 256), dtype="uint8", layout="nhwc", codec=codec, shard_size_bytes=12 << 20
+        str(folder), squash=(256, 256), dtype="uint8", layout="nhwc", codec=codec, shard_bytes=12 << 20
     ) as writer:
         for number in range(samples):
             writer.add(f"{number}", np.roll(pictures[number % 32], number * 7 % 256, 0), number % 10)

@@ -65,7 +65,7 @@ def make(folder, side, samples, codec="none", boxes=0, pictures=32):
         dtype="uint8",
         layout="nhwc",
         codec=codec,
-        shard_size_bytes=256 << 20,
+        shard_bytes=256 << 20,
     ) as writer:
         for number in range(samples):
             image, mask = (np.roll(one, number * 7 % side, 0) for one in some[number % pictures])

@@ -32,7 +32,7 @@ TEST_F(CudaLoader, GivesTheBitsOfTheHostDevice) {
       options.batch_size = 8;
       options.transform.crop = crop;
       if (crop != CropKind::none) options.transform.crop_height = options.transform.crop_width = 9;
-      options.transform.flip_probability = 0.5;
+      options.transform.flip = 0.5;
       options.transform.dtype = dtype;
       options.transform.layout = Layout::nchw;
       auto host = make_host_device(2);

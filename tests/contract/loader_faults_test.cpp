@@ -456,7 +456,7 @@ TEST_P(LoaderFaults, SurvivesACutAtAnyMoment) {
     shuffled.seed = first_seed() + round;
     shuffled.prefetch = 1 + static_cast<std::uint32_t>(round % 4);
     shuffled.verify = Verify::always;
-    shuffled.transform.flip_probability = round % 2 == 0 ? 0.0 : 1.0;
+    shuffled.transform.flip = round % 2 == 0 ? 0.0 : 1.0;
     const auto data = open_dataset();
     std::atomic<std::uint64_t> taken{0};
     std::atomic<bool> cut{false};

@@ -142,15 +142,9 @@ std::vector<BadOption> bad_options() {
       {"ratio low -1", [=](auto& o) { resized(o, -1, 1, false); }, {"ratio is [-1, 1]", "0 < low <= high"}},
       {"ratio reversed", [=](auto& o) { resized(o, 2, 1, false); }, {"ratio is [2, 1]", "low <= high"}},
       {"ratio infinite", [=](auto& o) { resized(o, 1, infinite, false); }, {"ratio is [1, inf]"}},
-      {"flip_probability -0.1",
-       [](auto& o) { o.transform.flip_probability = -0.1; },
-       {"flip_probability is -0.1", "0 to 1"}},
-      {"flip_probability 1.1",
-       [](auto& o) { o.transform.flip_probability = 1.1; },
-       {"flip_probability is 1.1", "0 to 1"}},
-      {"flip_probability nan",
-       [=](auto& o) { o.transform.flip_probability = nan; },
-       {"flip_probability is nan", "0 to 1"}},
+      {"flip -0.1", [](auto& o) { o.transform.flip = -0.1; }, {"flip is -0.1", "0 to 1"}},
+      {"flip 1.1", [](auto& o) { o.transform.flip = 1.1; }, {"flip is 1.1", "0 to 1"}},
+      {"flip nan", [=](auto& o) { o.transform.flip = nan; }, {"flip is nan", "0 to 1"}},
       {"dtype f64", [](auto& o) { o.transform.dtype = DType::f64; }, {"dtype f64", "u8, f16, bf16 or f32"}},
       {"dtype 200",
        [](auto& o) { o.transform.dtype = choice<DType>(200); },
@@ -238,7 +232,7 @@ TEST_F(LoaderOptionsTable, TakesTheValuesAtTheBounds) {
         o.transform.scale = {1, 1};
         o.transform.ratio = {1, 1};
       },
-      [](auto& o) { o.transform.flip_probability = 1; },
+      [](auto& o) { o.transform.flip = 1; },
   };
   for (const auto& change : changes) {
     LoaderOptions options = good();
@@ -314,7 +308,7 @@ TEST_F(LoaderOptionsTable, SaysWhenThereIsNoMemoryForReplacedViewsAndTakesOthers
   const std::int64_t blocks = device->alive(DeviceCall::device);
   const std::uint64_t made = device->calls(DeviceCall::device);
   TransformOptions view = good().transform;
-  view.flip_probability = 0.5;
+  view.flip = 0.5;
   loader.set_views(view);
   ASSERT_TRUE(loader.next()) << "the epoch goes on";
   EXPECT_EQ(device->calls(DeviceCall::device), made) << "nothing is allocated while it runs";

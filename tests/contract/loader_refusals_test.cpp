@@ -27,7 +27,7 @@ class LoaderRefusals : public ::testing::Test {
     options.batch_size = 8;
     options.threads = 2;
     options.prefetch = 2;
-    options.transform.flip_probability = 1;  // a transform: raw samples need device memory of their own
+    options.transform.flip = 1;  // a transform: raw samples need device memory of their own
     options.transform.layout = Layout::nchw;
     return options;
   }

@@ -33,7 +33,7 @@ class StepLoader : public ::testing::TestWithParam<TransportKind> {
     options.batch_size = 8;
     options.prefetch = 2;
     options.transport = GetParam();
-    options.transform.flip_probability = 0.5;
+    options.transform.flip = 0.5;
     Loader loader(Dataset::open(dir.path()), device, options);
     auto stream = device->create_stream();
     std::vector<std::byte> sink(8 * 360);

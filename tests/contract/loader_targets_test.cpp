@@ -80,7 +80,7 @@ LoaderOptions with_views(TransportKind transport) {
   LoaderOptions options = with_targets(transport);
   options.transform.crop = CropKind::random_resized;
   options.transform.crop_height = options.transform.crop_width = 8;
-  options.transform.flip_probability = 0.5;
+  options.transform.flip = 0.5;
   options.transform.operations = {ops::Affine{{-90, 90}, {0.2, 0.2}}, ops::Invert{}, ops::PaddedCrop{2}};
   options.further_views.resize(2);
   options.further_views[0].crop = CropKind::random;

@@ -190,7 +190,9 @@ class RandomKills(TestCase):
         expected, longest = self.undisturbed("none")
         for attempt in range(max(2, KILLS // 10)):
             out = self.path / f"three{attempt}"
-            commands = [self.command(out, "none", "--rank", str(rank), "--world", "3") for rank in range(3)]
+            commands = [
+                self.command(out, "none", "--rank", str(rank), "--world-size", "3") for rank in range(3)
+            ]
             processes = [subprocess.Popen(c, env=environment(), stderr=subprocess.PIPE) for c in commands]
             time.sleep(self.random.uniform(0, longest))
             processes[attempt % 3].send_signal(signal.SIGKILL)

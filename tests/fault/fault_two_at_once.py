@@ -177,19 +177,19 @@ class SameCommand(TwoCase):
         self.assertEqual(os.path.basename(os.readlink(f"/proc/{pid}/exe")), "shardify")
         self.assertIn(os.fsencode(self.out), Path(f"/proc/{pid}/cmdline").read_bytes())
         self.assert_refused(run(self.command("--overwrite")), BUSY, str(pid))
-        self.assert_refused(run(self.command("--rank", "0", "--world", "2")), BUSY, str(pid))
+        self.assert_refused(run(self.command("--rank", "0", "--world-size", "2")), BUSY, str(pid))
         self.assertEqual(self.end(holder)[0], 0)
         self.assert_expected()
 
     def test_ranks_work_together_and_the_same_rank_twice_does_not(self):
-        ranks = [self.slow("--rank", str(rank), "--world", "3") for rank in range(2)]
+        ranks = [self.slow("--rank", str(rank), "--world-size", "3") for rank in range(2)]
         self.wait_for(lambda: len(shards(self.out)) >= 2, "shards of two ranks")
-        result = run(self.command("--rank", "1", "--world", "3"))
+        result = run(self.command("--rank", "1", "--world-size", "3"))
         self.assert_refused(result, self.out, BUSY, "rank 1 of 3")
         pid = int(result.err.split("process ")[1].split()[0])
         self.assertIn(b"--rank\x001\x00", Path(f"/proc/{pid}/cmdline").read_bytes())
         self.assert_refused(run(self.command()), BUSY)
-        self.assertEqual(run(self.command("--rank", "2", "--world", "3")).code in (0, 3), True)
+        self.assertEqual(run(self.command("--rank", "2", "--world-size", "3")).code in (0, 3), True)
         for rank in ranks:
             self.assertIn(self.end(rank)[0], (0, 3))
         self.assert_expected()
@@ -197,16 +197,18 @@ class SameCommand(TwoCase):
     def test_a_late_rank_is_no_stranger_while_others_finish(self):
         for attempt in range(PAIRS):
             shutil.rmtree(self.out, ignore_errors=True)
-            ranks = [self.start(self.command("--rank", str(rank), "--world", "3")) for rank in range(2)]
+            ranks = [self.start(self.command("--rank", str(rank), "--world-size", "3")) for rank in range(2)]
             time.sleep(self.random.uniform(0, self.took))
-            late = [self.start(self.command("--rank", "2", "--world", "3")) for _ in range(1 + attempt % 2)]
+            late = [
+                self.start(self.command("--rank", "2", "--world-size", "3")) for _ in range(1 + attempt % 2)
+            ]
             for process in ranks + late:
                 code, err = self.end(process)
                 self.assertIn(code, (0, 2, 3), err)
                 if code == 2:
                     self.assertIn(BUSY, err)
             for rank in range(3):
-                self.assertIn(run(self.command("--rank", str(rank), "--world", "3")).code, (0, 3))
+                self.assertIn(run(self.command("--rank", str(rank), "--world-size", "3")).code, (0, 3))
             self.assert_expected()
 
 
@@ -248,7 +250,9 @@ class OtherOptions(TwoCase):
         self.check_pairs()
 
     def test_of_two_ranks_with_other_options_one_wins(self):
-        self.check_pairs(ranks={"32": ["--rank", "0", "--world", "2"], "24": ["--rank", "1", "--world", "2"]})
+        self.check_pairs(
+            ranks={"32": ["--rank", "0", "--world-size", "2"], "24": ["--rank", "1", "--world-size", "2"]}
+        )
 
     def test_one_wins_on_two_nodes_where_locks_exclude_nobody(self):
         self.check_pairs(nodes=True)
@@ -273,9 +277,9 @@ class Repair(TwoCase):
         self.assert_code(run(self.command()), 0)
         for number in (1, 2):
             (self.out / f"shard-{number:05}.safetensors").unlink()
-        self.assert_code(run(self.command("--rank", "1", "--world", "2")), 0)
+        self.assert_code(run(self.command("--rank", "1", "--world-size", "2")), 0)
         self.assertEqual(len(shards(self.out)), 9)
-        self.assert_code(run(self.command("--rank", "0", "--world", "2")), 0)
+        self.assert_code(run(self.command("--rank", "0", "--world-size", "2")), 0)
         self.assert_expected()
 
     def test_another_picture_is_not_put_into_a_finished_set(self):

@@ -41,7 +41,7 @@ MISTAKES = (
     ("shardify broken new", r'none of the 1 inputs could be stored \(the first, "ant/0.jpg":', "rejects.csv"),
     # Options.
     ("shardify photos new --prest train", 'no option "--prest"', "did you mean --preset"),
-    ("shardify photos new --preset trian", '--preset "trian"', "expected eval or train"),
+    ("shardify photos new --preset trian", '--preset "trian"', "expected train or eval"),
     ("shardify photos new --resize 0", '--resize "0"', "expected a size of 1 to 65535"),
     (
         "shardify photos new --resize 32 --crop 64",

@@ -1,6 +1,6 @@
 """The documents agree with the programs and with each other: links of README.md and docs/ lead to files and
 headings that exist, and docs/shardify.md, shardctl.md and shardbench.md name exactly the subcommands and
-options that --help of the programs has, and its defaults.
+options that --help-all of the programs has, and its defaults. --help has one screen.
 
 On a page, a table whose first column is headed "subcommand" lists the subcommands. A table whose first column
 is headed "option" lists options: of the subcommands in its column "subcommands" ("all": of each), else of the
@@ -17,13 +17,14 @@ from pathlib import Path
 BIN = Path(os.environ.get("SHARD_BIN", Path(__file__).resolve().parents[2] / "build" / "dev" / "bin"))
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-EVERYWHERE = {"-h", "--help", "--version"}
+EVERYWHERE = {"-h", "--help", "--help-all", "--version", "--completion"}
+SCREEN = 40  # lines
 OPTION = re.compile(r"--?[a-z][a-z-]*")
 
 
-def help_of(program, *subcommand):
+def help_of(program, *subcommand, option="--help-all"):
     return subprocess.run(
-        [BIN / program, *subcommand, "--help"], check=True, capture_output=True, text=True
+        [BIN / program, *subcommand, option], check=True, capture_output=True, text=True
     ).stdout
 
 
@@ -110,7 +111,7 @@ class ManualPages(unittest.TestCase):
 
     def check(self, program):
         page = (DOCS / f"{program}.md").read_text()
-        text = help_of(program)
+        text = help_of(program, option="--help")
         self.assertEqual(subcommands_on_page(page), subcommands_in_help(text))
         self.assertTrue(subcommands_in_help(text))
         for subcommand in subcommands_in_help(text):
@@ -127,6 +128,39 @@ class ManualPages(unittest.TestCase):
 
     def test_shardbench(self):
         self.check("shardbench")
+
+
+class Screens(unittest.TestCase):
+    """--help fits on a screen of 40 lines and 100 columns. --help-all says the same, and all the rest."""
+
+    def check(self, program, *subcommand):
+        text, whole = (help_of(program, *subcommand, option=option) for option in ("--help", "--help-all"))
+        where = " ".join((program, *subcommand))
+        self.assertLessEqual(len(text.splitlines()), SCREEN, f"{where} --help:\n{text}")
+        self.assertLessEqual(max(map(len, text.splitlines())), 100, where)
+        self.assertLessEqual(options_in_help(text).keys(), options_in_help(whole).keys(), where)
+        own = whole.partition("\n" + 100 * "-")[0]  # not of its subcommands
+        for name in positionals_in_help(own):
+            self.assertRegex(text, rf"(?m)^  {name} ", where)
+        if text.strip() != own.strip():
+            self.assertIn(f"{where} --help-all", text)
+        return text, whole
+
+    def test_shardify_names_what_is_used_most(self):
+        text, whole = self.check("shardify")
+        shown, every = (set(options_in_help(one)) for one in (text, whole))
+        self.assertLessEqual({"--preset", "--codec", "--labels", "--jobs", "--claim"}, shown)
+        self.assertGreater(len(every - shown), 20)
+        self.assertIn(f"{len(every - shown)} more options", text)
+        self.assertIn("Exit codes:", whole)
+
+    def test_programs_with_subcommands(self):
+        for program in ("shardctl", "shardbench"):
+            text, whole = self.check(program)
+            for subcommand in subcommands_in_help(text):
+                with self.subTest(program=program, subcommand=subcommand):
+                    all_of_it = self.check(program, subcommand)[1]
+                    self.assertIn(all_of_it, whole)
 
 
 def anchors_of(page):

@@ -133,7 +133,7 @@ class Bench(TestCase):
             f"{self.server.url}/plain",
             "--order",
             "windowed",
-            "--window",
+            "--window-shards",
             "1",
             "--batch-size",
             "8",

@@ -86,7 +86,7 @@ def measure(arguments, work, photos, count, failed):
         "--fast-decode",
         "--dtype",
         "u8",
-        "--shard-size",
+        "--shard-bytes",
         f"{SHARD_MIB}MiB",
         "--json",
         "--quiet",

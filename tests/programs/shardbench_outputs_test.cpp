@@ -47,7 +47,7 @@ class Outputs : public ::testing::Test {
          "/cases/0/samples_bytes_per_second", 9, "pinned, batched"},
         {"matmul --sizes 16,24 --threads 1" + host + samples, "flops_per_second", "/cases/1/samples", 2,
          "24, CPU f32"},
-        {"write " + out().string() + " --size 1MiB --shard-size 512KiB --repeat 9",
+        {"write " + out().string() + " --size 1MiB --shard-bytes 512KiB --repeat 9",
          "durable_bytes_per_second", "/cases/0/samples", 6, "buffered"},
         {"convert " + photos().string() + " --jobs 1 --repeat 9", "decode.images_per_second.median",
          "/cases/0/convert/runs", 1, "conversion, 1 thread"},

@@ -100,7 +100,7 @@ TEST_F(WriteBench, FindsWhatIsNotThereAfterAll) {
 
 TEST_F(WriteBench, ReportsFiguresThatFitTogetherAndLeavesNothing) {
   const testing::ProgramResult run = testing::shardbench(
-      "write " + out().string() + " --size 3MiB --shard-size 2MiB --repeat 2 --json " + json().string());
+      "write " + out().string() + " --size 3MiB --shard-bytes 2MiB --repeat 2 --json " + json().string());
   ASSERT_EQ(run.exit_code, 0) << run.output;
   EXPECT_NE(run.output.find("Fastest durable way: "), std::string::npos) << run.output;
   EXPECT_TRUE(fs::is_empty(out()));
@@ -175,7 +175,7 @@ TEST_F(WriteBench, RefusesBadOptionsNamingTheirBounds) {
   options.sizes = {4096, 4096, 8192};
   EXPECT_SHARD_ERROR(refused(), ErrorCode::invalid_argument, "--block 8192: expected at most --size, 4096");
   options.sizes = {1 << 20, 0, 4096};
-  EXPECT_SHARD_ERROR(refused(), ErrorCode::invalid_argument, "--shard-size 0");
+  EXPECT_SHARD_ERROR(refused(), ErrorCode::invalid_argument, "--shard-bytes 0");
   options.sizes = {(1 << 20) + 1, 1 << 20, 4096};
   EXPECT_SHARD_ERROR(refused(), ErrorCode::invalid_argument, "--size 1048577");
   EXPECT_TRUE(fs::is_empty(out()));

@@ -461,7 +461,7 @@ TEST_F(ShardctlCompare, StatsOfImagesCountsWhatCannotBeDecoded) {
   write_whole(path("images/a/broken.jpg"), "no image");
   const Ran ran = run({"stats", path("images").string()});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_THAT(ran.out, StartsWith("4 images (short side resized to 256, centre crop 224"));
+  EXPECT_THAT(ran.out, StartsWith("4 images (short side resized to 256, centre crop 256"));
   EXPECT_THAT(ran.out, HasSubstr("1 file skipped"));
   EXPECT_THAT(ran.out, HasSubstr("bits per value (measured on 4 samples)"));
 }

@@ -280,7 +280,9 @@ class Refused(AppendCase):
 
     def test_several_processes_and_other_ways_to_change_a_data_set(self):
         self.refused(
-            self.append("--rank", "0", "--world", "2"), "--append with several processes", "shardctl join"
+            self.append("--rank", "0", "--world-size", "2"),
+            "--append with several processes",
+            "shardctl join",
         )
         for other in ("--overwrite", "--refresh"):
             self.refused(self.append(other), other)

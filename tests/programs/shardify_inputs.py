@@ -81,6 +81,14 @@ class BadFiles(TestCase):
         self.assert_refused(again, 'on_warning: "accept" recorded, "-" requested')
         text = shardify(self.images, self.path / "text", *[o for o in SMALL if o != "--quiet"])
         self.assertIn("extraneous_bytes 2, jfif_version 1", self.assert_code(text, 1).out)
+        self.assertNotIn("missing or invented", text.out)
+        plain = [o for o in SMALL if o != "--quiet"]
+        text = shardify(self.images, self.path / "all", *plain, "--on-warning", "accept")
+        self.assertIn(
+            "warning: images are stored with missing or invented pixels (images per kind: premature_marker "
+            "1, premature_end 1), as --on-warning accept asks",
+            self.assert_code(text, 0).out,
+        )
 
     @unittest.skipIf(SANITIZED, "the sanitizers' shadow memory does not fit below the limit")
     def test_no_memory_for_one_image_is_its_reject_and_the_run_goes_on(self):

@@ -59,20 +59,21 @@ class Options(TestCase):
         self.assert_code(shardify(self.images, self.out, "--quiet", *options), 0)
         return info(self.out)
 
-    def test_eval_is_the_default_preset(self):
+    def test_train_is_the_default_preset(self):
         default = self.convert()
         first = digests(self.out)
-        self.assertEqual(sample(self.out), ("F16", [3, 224, 224]))
+        self.assertEqual(sample(self.out), ("U8", [256, 256, 3]))
         self.assertEqual(default["pipeline"]["resize"], "short 256")
-        self.assertEqual(default["pipeline"]["crop"], "center 224x224")
+        self.assertEqual(default["pipeline"]["crop"], "center 256x256")
         self.assertEqual(default["pipeline"]["filter"], "bilinear")
-        self.convert("--preset", "eval")
+        self.assertIn("0.485", json.dumps(default))  # recorded for after loading
+        self.convert("--preset", "train")
         self.assertEqual(digests(self.out), first)
 
-    def test_train_is_256_u8_nhwc(self):
-        self.convert("--preset", "train")
-        self.assertEqual(sample(self.out), ("U8", [256, 256, 3]))
-        self.assertIn("0.485", json.dumps(info(self.out)))  # recorded for after loading
+    def test_eval_is_224_f16_nchw(self):
+        pipeline = self.convert("--preset", "eval")["pipeline"]
+        self.assertEqual(sample(self.out), ("F16", [3, 224, 224]))
+        self.assertEqual(pipeline["crop"], "center 224x224")
 
     def test_options_change_the_preset(self):
         self.convert("--preset", "train", "--crop", "64", "--layout", "nchw", "--dtype", "f32")
@@ -80,11 +81,12 @@ class Options(TestCase):
 
     def test_sizes_and_crops(self):
         for options, shape, resize, crop in (
-            (["--resize", "40", "--crop", "24"], [3, 24, 24], "short 40", "center 24x24"),
-            (["--resize", "40", "--crop", "20x30"], [3, 30, 20], "short 40", "center 20x30"),
-            (["--squash", "20x30"], [3, 30, 20], "squash 20x30", "none"),
-            (["--squash", "20x30", "--crop", "none"], [3, 30, 20], "squash 20x30", "none"),
-            (["--squash", "40x30", "--crop", "16"], [3, 16, 16], "squash 40x30", "center 16x16"),
+            (["--resize", "40", "--crop", "24"], [24, 24, 3], "short 40", "center 24x24"),
+            (["--resize", "40", "--crop", "20x30"], [30, 20, 3], "short 40", "center 20x30"),
+            (["--resize", "40"], [40, 40, 3], "short 40", "center 40x40"),
+            (["--squash", "20x30"], [30, 20, 3], "squash 20x30", "none"),
+            (["--squash", "20x30", "--crop", "none"], [30, 20, 3], "squash 20x30", "none"),
+            (["--squash", "40x30", "--crop", "16"], [16, 16, 3], "squash 40x30", "center 16x16"),
         ):
             with self.subTest(options=options):
                 pipeline = self.convert(*options)["pipeline"]
@@ -95,12 +97,12 @@ class Options(TestCase):
         seen = set()
         for dtype, stored in (("u8", "U8"), ("f16", "F16"), ("bf16", "BF16"), ("f32", "F32")):
             self.convert("--resize", "32", "--crop", "32", "--dtype", dtype)
-            self.assertEqual(sample(self.out), (stored, [3, 32, 32]))
+            self.assertEqual(sample(self.out), (stored, [32, 32, 3]))
         for dtype, stored in (("uint8", "U8"), ("float16", "F16"), ("bfloat16", "BF16"), ("float32", "F32")):
             self.convert("--resize", "32", "--crop", "32", "--dtype", dtype)
-            self.assertEqual(sample(self.out), (stored, [3, 32, 32]))
-        self.convert("--resize", "32", "--crop", "24x32", "--layout", "nhwc")
-        self.assertEqual(sample(self.out), ("F16", [32, 24, 3]))
+            self.assertEqual(sample(self.out), (stored, [32, 32, 3]))
+        self.convert("--resize", "32", "--crop", "24x32", "--layout", "nchw")
+        self.assertEqual(sample(self.out), ("U8", [3, 32, 24]))
         for name in ("bilinear", "bicubic", "lanczos", "box"):
             self.assertEqual(
                 self.convert("--resize", "24", "--crop", "24", "--filter", name)["pipeline"]["filter"], name
@@ -166,7 +168,7 @@ class Options(TestCase):
     def test_shard_size_and_samples_per_shard(self):
         self.convert("--resize", "32", "--crop", "32", "--dtype", "u8", "--samples-per-shard", "3")
         self.assertEqual([s["samples"] for s in info(self.out)["shards"]], [3, 1])
-        self.convert("--resize", "32", "--crop", "32", "--dtype", "u8", "--shard-size", "6KiB")
+        self.convert("--resize", "32", "--crop", "32", "--dtype", "u8", "--shard-bytes", "6KiB")
         self.assertEqual([s["samples"] for s in info(self.out)["shards"]], [2, 2])
 
     def test_fast_decode_is_recorded_and_off_by_default(self):
@@ -297,10 +299,10 @@ class Options(TestCase):
             ["--normalize", "maybe"],
             ["--codec", "gzip"],
             ["--codec", "zstd:99"],
-            ["--shard-size", "1"],
-            ["--shard-size", "many"],
+            ["--shard-bytes", "1"],
+            ["--shard-bytes", "many"],
             ["--samples-per-shard", "0"],
-            ["--samples-per-shard", "4", "--shard-size", "1MiB"],
+            ["--samples-per-shard", "4", "--shard-bytes", "1MiB"],
             ["--jobs", "0"],
             ["--jobs", "9999"],
             ["--on-error", "maybe"],
@@ -321,12 +323,12 @@ class Options(TestCase):
         )
 
     def test_help_names_every_option(self):
-        text = self.assert_code(shardify("--help"), 0).out
+        text = self.assert_code(shardify("--help-all"), 0).out
         for option in (
-            "labels root preset resize crop squash filter dtype layout mean std normalize codec shard-size "
+            "labels root preset resize crop squash filter dtype layout mean std normalize codec shard-bytes "
             "samples-per-shard jobs on-error max-pixels fast-decode dry-run overwrite refresh json quiet "
             "config rank "
-            "world"
+            "world-size completion help"
         ).split():
             self.assertIn(f"--{option}", text)
         for code in (0, 1, 2, 3, 130):
@@ -479,7 +481,7 @@ class Output(TestCase):
         for options, words in (
             (["--filter", "box"], ['filter: "bilinear" recorded, "box" requested']),
             (["--codec", "zstd"], ['codec: "none" recorded, "zstd:3" requested']),
-            (["--layout", "nhwc"], ["layout"]),
+            (["--layout", "nchw"], ["layout"]),
             (["--mean", "0.5,0.5,0.5"], ["mean"]),
             (["--std", "0.5,0.5,0.5"], ["std"]),
             (["--fast-decode"], ["fast_decode"]),
@@ -674,7 +676,7 @@ class SmallDisk(TestCase):
 
     def test_a_disk_that_will_be_too_small_is_refused_before_the_start(self):
         result = shardify(self.images, self.out, "--quiet")
-        self.assert_refused(result, self.out, "bytes free", "3010560", "--codec packed")
+        self.assert_refused(result, self.out, "bytes free", "1966080", "--codec packed")
         self.assertEqual(os.listdir(self.out), [])
         # the advice can be followed
         self.assert_code(shardify(self.images, self.out, "--quiet", "--dtype", "u8", "--crop", "64"), 0)

@@ -217,7 +217,7 @@ struct OwnSizes {
   explicit OwnSizes(Random& random) {
     SampleSpec stored{DType::u8, random.one_of({Layout::nhwc, Layout::nchw}), random.one_of({1U, 3U, 3U}), 0,
                       0};
-    view.flip_probability = 0.5;
+    view.flip = 0.5;
     const bool patches = random.coin();
     view.patch = patches ? random.between(1, 9) : 0;
     view.max_tokens = patches ? random.between(1, 60) : 0;

@@ -182,7 +182,7 @@ inline std::vector<std::uint8_t> plain_view(const SampleSpec& sized, const std::
 // Each way of making one size of any.
 inline std::vector<std::pair<std::string, TransformOptions>> views_of_any_size() {
   TransformOptions plain;
-  plain.flip_probability = 0.5;
+  plain.flip = 0.5;
   plain.layout = Layout::nchw;
   std::vector<std::pair<std::string, TransformOptions>> views;
   const auto add = [&](const std::string& name, ResizeKind resize, std::uint32_t to_height,

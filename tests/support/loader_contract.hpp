@@ -119,7 +119,7 @@ TEST_P(LoaderContract, TransformsNothingOfABatchWithoutRows) {
     o.tail = Tail::short_;
     o.batch_size = 11;
     o.world_size = 3;
-    o.transform.flip_probability = 1;
+    o.transform.flip = 1;
     Loader loader(data, device_, o);
     for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
       const std::vector<Seen> batches = run_epoch(*device_, loader, epoch);
@@ -226,7 +226,7 @@ TEST_P(LoaderContract, GivesTheSameBatchesForEveryTransportDepthAndThreadCount) 
   o.transform.crop = CropKind::random_resized;
   o.transform.crop_height = 7;
   o.transform.crop_width = 9;
-  o.transform.flip_probability = 0.5;
+  o.transform.flip = 0.5;
   o.transform.dtype = DType::f16;
   o.transform.layout = Layout::nchw;
   o.transport = TransportKind::mapped;

@@ -145,7 +145,7 @@ TEST_P(LoaderContract, MovesFieldsOfAnySizeInBatchesOfAnySize) {
     for (const bool padded : {false, true}) {
       SCOPED_TRACE(to_string(codec) + (padded ? ", padded" : ", buckets"));
       LoaderOptions options = padded ? free_options({}) : bucket_options();
-      options.transform.flip_probability = 0.5;
+      options.transform.flip = 0.5;
       options.transform.padded = padded ? 8 : 0;
       deliver_free_fields(options);
       Loader loader(data, device_, options);

@@ -107,7 +107,7 @@ class LoaderOfImages : public ::testing::TestWithParam<MakeDevice> {
     options.batch_size = 12;
     options.transform.crop = CropKind::random_resized;
     options.transform.crop_height = options.transform.crop_width = 24;
-    options.transform.flip_probability = 0.5;
+    options.transform.flip = 0.5;
     return options;
   }
 
@@ -174,7 +174,7 @@ TEST_P(LoaderOfImages, SamplesOfOneSizeAreThoseOfAConversion) {
   LoaderOptions options;
   options.batch_size = 12;
   expect_batches_of_a_conversion(options);
-  options.transform.flip_probability = 0.5;
+  options.transform.flip = 0.5;
   options.transform.dtype = DType::f16;
   expect_batches_of_a_conversion(options);
 }

@@ -81,7 +81,7 @@ inline std::vector<std::pair<std::string, LoaderOptions>> loaders_of_any_size() 
   for (const auto& [name, view] : views_of_any_size()) all.emplace_back(name, free_options(view));
   TransformOptions padded;
   padded.padded = 8;
-  padded.flip_probability = 0.5;
+  padded.flip = 0.5;
   all.emplace_back("padded", free_options(padded));
   padded.operations = operations_of_any_size()[0];
   all.emplace_back("padded, operations", free_options(padded));
@@ -153,7 +153,7 @@ TEST_P(LoaderContract, DecodesJpegsOfOneSizeAsTheHostDoes) {
     const JpegPair pair(dir.path(), shape);
     std::vector<std::pair<std::string, TransformOptions>> views{{"as stored", {}}};
     TransformOptions flipped;
-    flipped.flip_probability = 0.5;
+    flipped.flip = 0.5;
     flipped.dtype = DType::f16;
     flipped.layout = Layout::nchw;
     views.emplace_back("flipped", flipped);

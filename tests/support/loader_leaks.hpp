@@ -50,7 +50,7 @@ class LoaderLeaks : public ::testing::TestWithParam<LeakCase> {
     options.verify = number % 2 == 0 ? Verify::always : Verify::never;
     if (number % 6 < 2) options.transform.dtype = DType::f16;
     if (number % 11 == 0) options.memory.pinned_bytes = 100;
-    if (number % 13 == 0) options.transform.flip_probability = 2;
+    if (number % 13 == 0) options.transform.flip = 2;
     std::optional<Batch> kept;
     try {
       Loader loader(data, device, options);

@@ -15,7 +15,7 @@ inline TransformOptions sized_view(std::uint32_t side, double flip) {
   TransformOptions view;
   view.crop = CropKind::random_resized;
   view.crop_height = view.crop_width = side;
-  view.flip_probability = flip;
+  view.flip = flip;
   return view;
 }
 

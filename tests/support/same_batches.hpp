@@ -95,7 +95,7 @@ inline TransformOptions random_transform(Random& random, const DatasetInfo& info
     options.scale = {random.between(1, 10) / 10.0, 1.0};
     options.ratio = {random.between(5, 10) / 10.0, random.between(10, 20) / 10.0};
   }
-  options.flip_probability = random.one_of({0.0, 0.5, 1.0});
+  options.flip = random.one_of({0.0, 0.5, 1.0});
   if (random.coin()) options.layout = random.one_of({Layout::nchw, Layout::nhwc});
   if (random.coin()) options.dtype = random.one_of({DType::f16, DType::bf16, DType::f32});
   const DType whole = stored.dtype == DType::u16 ? DType::u16 : DType::u8;

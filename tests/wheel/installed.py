@@ -38,6 +38,8 @@ def main(work, images=None):
     for name in ("shardify", "shardctl", "shardbench"):
         assert os.access(SCRIPTS / name, os.X_OK), f"{name} is not in {SCRIPTS}"
         run(SCRIPTS / name, "--version")
+        script = Path(sysconfig.get_path("data"), "share", "bash-completion", "completions", name)
+        assert script.read_text() == run(SCRIPTS / name, "--completion", "bash"), script
     done("the programs start")
     if images is None:
         images = work / "photos"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/text/quote.hpp"
+#include "cli/completion.hpp"
 #include "cli/help_format.hpp"
 #include "cli/output.hpp"
 #include "cli/run_main.hpp"
@@ -63,18 +64,34 @@ std::string unknown_option(const CLI::App& app) {
         }
     return fmt::format("there is no option {}{}{}\n", quoted(name),
                        close.empty() ? "" : "; did you mean " + close + "?",
-                       close.empty() ? "; run with --help for those there are" : "");
+                       close.empty() ? "; run with --help-all for those there are" : "");
   }
   return {};
+}
+
+void add_help(CLI::App& app) {
+  if (dynamic_cast<const HelpFormatter*>(app.get_formatter().get()) == nullptr)
+    app.formatter(std::make_shared<HelpFormatter>());
+  app.get_help_ptr()->description("Print what is used most, on one screen");
+  if (app.get_help_all_ptr() == nullptr)
+    app.set_help_all_flag("--help-all", "Print everything about each option");
+}
+
+void add_completion(CLI::App& app) {
+  app.add_option_function<std::string>(
+         "--completion",
+         [&app](const std::string& shell) { throw CLI::CallForVersion(completion_script(app, shell), 0); },
+         "Print a script for completion in a shell. docs/install.md says how to switch it on")
+      ->type_name("bash|zsh|fish")
+      ->configurable(false);
 }
 
 }  // namespace
 
 std::optional<int> parse_arguments(CLI::App& app, int argc, const char* const* argv) {
-  const auto formatter = std::make_shared<HelpFormatter>();
-  app.formatter(formatter);
-  for (CLI::App* subcommand : app.get_subcommands([](CLI::App*) { return true; }))
-    subcommand->formatter(formatter);
+  add_help(app);
+  for (CLI::App* subcommand : app.get_subcommands([](CLI::App*) { return true; })) add_help(*subcommand);
+  if (app.get_option_no_throw("--completion") == nullptr) add_completion(app);
   try {
     app.parse(argc, argv);
     return std::nullopt;

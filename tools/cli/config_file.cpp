@@ -65,9 +65,9 @@ class ConfigFile : public CLI::Config {
     if (name.starts_with("--")) name.remove_prefix(2);
     const CLI::Option* option = app_.get_option_no_throw(fmt::format("--{}", name));
     if (option == nullptr) option = app_.get_option_no_throw(std::string(name));  // IMAGES, OUT
-    if (option == nullptr || name.empty() || name == "config" || name == "help" || name == "version") {
-      refuse(line,
-             fmt::format("unknown option {}: names are those of --help, without the dashes", quoted(name)));
+    if (option == nullptr || name.empty() || name == "config" || !option->get_configurable()) {
+      refuse(line, fmt::format("unknown option {}: names are those of --help-all, without the dashes",
+                               quoted(name)));
     }
     CLI::ConfigItem item;
     item.name = name;
@@ -90,7 +90,7 @@ class ConfigFile : public CLI::Config {
 
 void add_config_file(CLI::App& app) {
   app.set_config("--config", "", R"(
-      Read options from a file with lines NAME = VALUE, where NAME is an option without the dashes. # starts a
+      Read options from a file with lines NAME = VALUE. NAME is an option without the dashes. # starts a
       comment. Options on the command line take precedence)")
       ->type_name("FILE");
   app.config_formatter(std::make_shared<ConfigFile>(app));

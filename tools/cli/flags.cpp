@@ -8,7 +8,9 @@ namespace {
 std::string flag_of(std::string_view name) {
   if (name == "images") return "IMAGES";
   if (name == "out") return "OUT";
-  if (name == "shard_size_bytes") return "--shard-size";
+  // Given several times, each time one.
+  if (name == "columns") return "--column";
+  if (name == "pairs") return "--pair";
   std::string flag = "--" + std::string(name);
   std::replace(flag.begin(), flag.end(), '_', '-');
   return flag;

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace shard::cli {
@@ -42,14 +44,6 @@ std::string range_of(const std::string& type) {
   return fmt::format("{} to {}", low, type.substr(dash + 3, type.size() - dash - 4));
 }
 
-// "N" for "UINT:INT in [1 - 64]", "BYTES" for sizes, "TEXT" for "TEXT:{a,b}".
-std::string placeholder_of(const std::string& type) {
-  if (type.find(":SIZE [") != std::string::npos) return "BYTES";
-  const std::string kind = type.substr(0, type.find(':'));
-  if (kind == "UINT" || kind == "INT") return "N";
-  return kind == "FLOAT" ? "X" : kind;
-}
-
 std::string names_of(const std::set<CLI::Option*>& options) {
   std::vector<std::string> names;
   for (const CLI::Option* option : options) names.push_back(option->get_name());
@@ -84,7 +78,41 @@ std::string wrap(std::string_view text, std::size_t width, std::size_t indent) {
   return result;
 }
 
-HelpFormatter::HelpFormatter() { column_width(kNameColumn); }
+std::string summary_of(std::string_view text) {
+  const std::string line = wrap(text, std::string::npos);
+  std::size_t open = 0;  // brackets
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '(') ++open;
+    if (line[i] == ')' && open > 0) --open;
+    const bool last = i + 1 == line.size() || line[i + 1] == ' ' || line[i + 1] == '\n';
+    if (line[i] == '\n' ||
+        (open == 0 && last && ((line[i] == '.' && (i == 0 || line[i - 1] != '.')) || line[i] == ';')))
+      return line.substr(0, i);
+  }
+  return line;
+}
+
+std::string placeholder_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  if (type.find(":SIZE [") != std::string::npos) return "BYTES";
+  const std::string kind = type.substr(0, type.find(':'));
+  if (kind == "UINT" || kind == "INT") return "N";
+  // "TEXT:{a,b}": one of these words.
+  if (const std::size_t open = type.find(":{"); kind == "TEXT" && open != std::string::npos) {
+    std::string words = type.substr(open + 2, type.find('}', open) - open - 2);
+    std::replace(words.begin(), words.end(), ',', '|');
+    return words;
+  }
+  return kind == "FLOAT" ? "X" : kind;
+}
+
+void show_in_help(CLI::App& app, std::vector<std::string> names) {
+  app.formatter(std::make_shared<HelpFormatter>(std::move(names)));
+}
+
+HelpFormatter::HelpFormatter(std::vector<std::string> shown) : shown_(std::move(shown)) {
+  column_width(kNameColumn);
+}
 
 std::string HelpFormatter::row(const std::string& name, const std::string& text) const {
   const std::size_t width = get_column_width();
@@ -95,8 +123,50 @@ std::string HelpFormatter::row(const std::string& name, const std::string& text)
 }
 
 std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
-  return CLI::detail::find_and_replace(CLI::Formatter::make_help(app, std::move(name), mode), "\n\n\n",
-                                       "\n\n");
+  std::string text = full_help(app, name);
+  if (mode != CLI::AppFormatMode::All) {
+    const bool fits = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) <= kScreenLines;
+    return fits ? text : short_help(app, name);
+  }
+  for (const CLI::App* sub : app->get_subcommands([](const CLI::App*) { return true; }))
+    text += fmt::format("\n{:-<{}}\n\n{}", "", kWidth,
+                        sub->get_formatter()->make_help(sub, name + " " + sub->get_name(), mode));
+  return text;
+}
+
+std::string HelpFormatter::full_help(const CLI::App* app, const std::string& name) const {
+  return CLI::detail::find_and_replace(CLI::Formatter::make_help(app, name, CLI::AppFormatMode::Normal),
+                                       "\n\n\n", "\n\n");
+}
+
+std::string HelpFormatter::short_help(const CLI::App* app, const std::string& name) const {
+  const std::string text = wrap(app->get_description(), kWidth);
+  std::string help = text.substr(0, text.find("\n\n")) + "\n\n" + make_usage(app, name) + '\n';
+  const auto is_shown = [this](const CLI::Option* option) {
+    return shown_.empty() || std::any_of(shown_.begin(), shown_.end(), [option](const std::string& shown) {
+             return option->check_name(shown);
+           });
+  };
+  const auto add = [&](const CLI::Option* option, bool is_positional) {
+    std::string said = summary_of(option->get_description());
+    const std::string standard = without_brackets(option->get_default_str());
+    if (!standard.empty()) said += " (default: " + standard + ")";
+    help += row(make_option_name(option, is_positional) + make_option_opts(option), said);
+  };
+  for (const CLI::Option* option : app->get_options())
+    if (option->get_positional()) add(option, true);
+  std::size_t left_out = 0;
+  for (const CLI::Option* option : app->get_options()) {
+    if (!option->nonpositional() || option->get_group().empty()) continue;
+    if (is_shown(option))
+      add(option, false);
+    else
+      ++left_out;
+  }
+  help += make_subcommands(app, CLI::AppFormatMode::Normal);
+  return help + fmt::format("\n{} --help-all {}\n", name,
+                            left_out > 0 ? fmt::format("explains these and {} more options", left_out)
+                                         : std::string("says more about each"));
 }
 
 std::string HelpFormatter::make_description(const CLI::App* app) const {
@@ -125,7 +195,7 @@ std::string HelpFormatter::make_option_name(const CLI::Option* option, bool is_p
 std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
   if (option->get_type_size() == 0 || option->get_positional()) return {};
   const bool list = option->get_expected_max() == CLI::detail::expected_max_vector_size;
-  return " " + placeholder_of(option->get_type_name()) + (list ? "..." : "");
+  return " " + placeholder_of(*option) + (list ? "..." : "");
 }
 
 std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {

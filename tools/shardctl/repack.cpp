@@ -253,7 +253,7 @@ void add_repack(CLI::App& app, Chosen& chosen) {
   command
       ->add_option("--codec", options->codec,
                    "none, packed, zstd[:1..19], or jpeg[:1..100]: encoded with this quality, 95 by default")
-      ->type_name("CODEC")
+      ->type_name("none|packed|zstd|jpeg")
       ->required();
   add_jobs(command, options->jobs);
   add_quiet(command, options->quiet, "Print nothing");

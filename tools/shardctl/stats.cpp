@@ -18,6 +18,7 @@
 #include "cli/text.hpp"
 #include "shard/codec.hpp"
 #include "shard/convert/inputs.hpp"
+#include "shard/convert/options.hpp"
 #include "shard/error.hpp"
 #include "shard/image/preprocess.hpp"
 #include "shardctl/commands.hpp"
@@ -122,7 +123,7 @@ Sums of_samples(const Source& source, const StatsOptions& options, cli::Progress
   return total(sums);
 }
 
-// What one thread needs to decode images as the eval preset does.
+// What one thread needs to decode images as the train preset does.
 struct ImageWorker {
   ImageWorker(const convert::Inputs& inputs, const image::PreprocessOptions& options)
       : reader(inputs), preprocessor(options), bytes(options.sample_spec().size_bytes()) {}
@@ -135,9 +136,7 @@ struct ImageWorker {
 
 Sums of_images(const StatsOptions& options, cli::Progress& progress) {
   const convert::Inputs inputs(options.path);
-  image::PreprocessOptions preprocess;  // the eval preset's resize and crop
-  preprocess.dtype = DType::u8;
-  preprocess.layout = Layout::nhwc;
+  const image::PreprocessOptions preprocess = convert::preprocess_of(convert::Preset::train);
   image::DecodeOptions decode;
   decode.max_pixels = options.max_pixels;
   const Codec packer(kPackedCodec, preprocess.sample_spec());
@@ -212,10 +211,10 @@ void print(const StatsOptions& options, const Sums& sums, std::uint64_t damaged,
     cli::write_out(json_text(json, 2) + "\n");
     return;
   }
-  cli::out("{} {}, {} pixels; of value / 255, normalisation undone:\n", cli::human_count(sums.samples),
-           stored ? "stored samples"
-                  : "images (short side resized to 256, centre crop 224, as --preset eval does)",
-           cli::human_count(sums.pixels));
+  cli::out(
+      "{} {}, {} pixels; of value / 255, normalisation undone:\n", cli::human_count(sums.samples),
+      stored ? "stored samples" : "images (short side resized to 256, centre crop 256, as shardify does)",
+      cli::human_count(sums.pixels));
   cli::out("--mean {} --std {}\n", fmt::join(means, ","), fmt::join(stds, ","));
   if (sums.packed_samples > 0)
     cli::out("codec packed: {:.0f} bytes per sample, {:.2f} bits per value (measured on {})\n", packed, bits,
@@ -262,7 +261,7 @@ void add_stats(CLI::App& app, Chosen& chosen) {
       The numbers are in the form that --mean and --std of shardify take.)");
   add_path(command, options->path, R"(
       The folder of a data set, a shard, or images: a folder, @FILE or - (a list of paths). Images are resized to 256
-      and cropped to 224)");
+      and cropped to 256)");
   add_verify(command, options->verify);
   add_max_pixels(command, options->max_pixels);
   add_jobs(command, options->jobs);

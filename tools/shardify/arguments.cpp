@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/cli.hpp"
 #include "cli/config_file.hpp"
+#include "cli/help_format.hpp"
 #include "shard/convert/rank.hpp"
 #include "shard/convert/text_options.hpp"
 #include "shard/error.hpp"
@@ -77,14 +79,14 @@ void add_running(CLI::App& app, Arguments& arguments, Given& given) {
   given.rank =
       app.add_option("--rank", arguments.options.rank, "The rank of this process, 0 to world size - 1")
           ->default_str("from mpirun, srun, torchrun or a job array");
-  given.world = app.add_option("--world-size,--world", arguments.options.world_size, R"(
+  given.world = app.add_option("--world-size", arguments.options.world_size, R"(
       Number of processes that share the work on one OUT. --rank 0 --world-size 1 does everything in this process)")
                     ->default_str("from the launcher, or 1");
   given.rank->group(group)->needs(given.world);
   given.world->group(group);
   app.add_flag("--claim", arguments.options.claim, R"(
-      Share the work with any number of processes that run the same command: each takes the next free shard. They may
-      be started and killed at any time. Each ends when the data set is complete)")
+      Share the work with any number of processes that run the same command. Each takes the next free shard. They may be
+      started and killed at any time. Each ends when the data set is complete)")
       ->group(group)
       ->excludes(given.rank)
       ->excludes(given.world);
@@ -110,16 +112,21 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
                                         "\nimages: " + image::decodable_formats() + " (" +
                                         image::decoder_versions() + ")\nservers: " + remote_library());
   app.add_option("IMAGES", options.images, R"(
-      A folder with one subfolder per class (IMAGES/<class>/...), or without subfolders (every label is 0); a tar archive
-      with the same inside, a WebDataset, or several ('train-{000..146}.tar'); an array of images (.npy, .npz, IDX); @FILE, a text file with one path per line;
-      or -, the same list on standard input. Archives and the files of a list can be on servers (https://, s3://))")
+      A folder with one subfolder per class (IMAGES/<class>/...), or without (every label is 0). Or a tar archive with
+      the same inside, a WebDataset, or several ('train-{000..146}.tar'); an array of images (.npy, .npz, IDX); @FILE, a
+      text file with one path per line; or -, the same list on standard input. Archives and the files of a list can be
+      on servers (https://, s3://))")
       ->required();
-  app.add_option(
-         "OUT", options.out,
-         "The folder of the data set: new, empty, or the result of an earlier run; or s3://BUCKET/PREFIX")
+  app.add_option("OUT", options.out,
+                 "The folder of the data set: new, empty, or of an earlier run. Or s3://BUCKET/PREFIX")
       ->required();
   for (const convert::TextOption& option : convert::text_options()) add_text_option(app, option, given.text);
   add_running(app, arguments, given);
+  std::vector<std::string> shown{"--jobs", "--claim",    "--dry-run", "--config",
+                                 "--help", "--help-all", "--version", "--completion"};
+  for (const convert::TextOption& option : convert::text_options())
+    if (option.common) shown.emplace_back(option.flag);
+  cli::show_in_help(app, std::move(shown));
   app.footer(R"(
       Exit codes:
       - 0: every image is stored.

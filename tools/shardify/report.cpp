@@ -340,7 +340,9 @@ void print_summary(const convert::Options& options, const convert::Summary& s, c
              {"options", describe(options)}};
     out["classes"] = found.classes;
     add_found(out, found);
-    if (const std::string text = few_bits_text(s.warnings); !text.empty()) out["notes"].push_back(text);
+    for (const std::string& text :
+         {few_bits_text(s.warnings), cli::with_flags(convert::damaged_text(s.warnings))})
+      if (!text.empty()) out["notes"].push_back(text);
     return cli::write_out(dump(out));
   }
   if (!s.complete && options.claim) {
@@ -380,6 +382,8 @@ void print_summary(const convert::Options& options, const convert::Summary& s, c
   if (const std::string text = warnings_text(s.warnings); !text.empty())
     cli::out("stored although the decoder warned (images per kind): {}\n", text);
   print_few_bits(s.warnings, {});
+  if (const std::string text = convert::damaged_text(s.warnings); !text.empty())
+    cli::out("warning: {}\n", cli::with_flags(text));
   if (s.rejects > 0)
     cli::out("rejected: {} of {} inputs; see {}\n", human_count(s.rejects), human_count(s.inputs),
              quoted(options.out / kRejectsFile));

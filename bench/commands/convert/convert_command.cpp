@@ -42,15 +42,15 @@ void add_convert(const Subcommands& subcommands) {
       Example: shardbench convert photos --scaling --json convert.json)",
                                   arguments, run_convert);
   sub.add_option("IMAGES", options.images, "A folder of JPEGs")->required();
-  sub.add_option("--preset", options.preset, "eval: 224x224 f16; train: 256x256 u8")
+  sub.add_option("--preset", options.preset, "train: 256x256 u8; eval: 224x224 f16")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"eval", "train"}));
+      ->check(CLI::IsMember({"train", "eval"}));
   sub.add_option("--size", options.size, "original: each sample has the size of its image")
       ->type_name("NAME")
       ->default_str("the preset's")
       ->check(CLI::IsMember({"original"}));
   sub.add_option("--codec", options.codec, "none, packed, zstd:1 to zstd:19, jpeg or jpeg:1 to jpeg:100")
-      ->type_name("CODEC")
+      ->type_name("none|packed|zstd|jpeg")
       ->default_str("the preset's");
   add_threads_option(sub, options.jobs, "Threads", 1024, "--jobs");
   sub.add_flag("--scaling", options.scaling, "Measure on one thread too");

@@ -5,6 +5,7 @@
 #include "base/digest/mix64.hpp"
 #include "base/system/cpu_count.hpp"
 #include "base/system/stopwatch.hpp"
+#include "cli/help_format.hpp"
 #include "commands.hpp"
 #include "commands/load/load_bench.hpp"
 #include "data/load_data.hpp"
@@ -189,14 +190,14 @@ void add_load(const Subcommands& subcommands) {
       ->default_str("what the disk has");
   add_device_option(sub, arguments->device, "host, cuda, or cuda:N,M,... for one rank on each of these GPUs");
   sub.add_option("--transport", arguments->transport, "auto, mapped, staged, direct or resident")
-      ->type_name("NAME");
+      ->type_name("auto|mapped|staged|direct|resident");
   arguments->batch_size =
       sub.add_option("--batch-size", options.batch_size,
                      "Samples per batch; fewer than the default where an epoch has fewer");
   sub.add_option("--prefetch", options.prefetch, "Batches ahead");
   sub.add_option("--threads", options.threads, "Copy threads; on the host, threads of the device")
       ->default_str("8, host: 2");
-  add_size_option(sub, "--readahead", options.memory.readahead_bytes, "Reads in progress, for direct");
+  add_size_option(sub, "--readahead-bytes", options.memory.readahead_bytes, "Reads in progress, for direct");
   sub.add_option("--order", arguments->order, "Order of the samples: shuffle, sequential or windowed")
       ->type_name("NAME")
       ->check(CLI::IsMember({"shuffle", "sequential", "windowed"}));
@@ -205,7 +206,7 @@ What an epoch draws: each sample once, a subset of half of them, 1000 pseudo-ran
 of two halves (0.7 and 0.3), or each sample four times in a batch (repeated))")
       ->type_name("NAME")
       ->check(CLI::IsMember({"once", "subset", "balanced", "weighted", "mix", "repeated"}));
-  sub.add_option("--window", options.window_shards, "Shards per window, for windowed");
+  sub.add_option("--window-shards", options.window_shards, "Shards per window, for windowed");
   arguments->transform.add_to(sub);
   sub.add_option("--buckets", arguments->buckets, R"(
 Of samples of any size: AREA:STEP:ASPECT, batches of one of the sizes of about AREA pixels, as 65536:16:3)")
@@ -217,7 +218,7 @@ Of samples of any size: AREA:STEP:ASPECT, batches of one of the sizes of about A
   add_size_option(sub, "--batch-bytes", options.memory.batch_bytes,
                   "Of samples of any size: bytes of a batch on the device at a time")
       ->default_str("what nearly all have");
-  add_size_option(sub, "--registered", options.memory.registered_bytes,
+  add_size_option(sub, "--registered-bytes", options.memory.registered_bytes,
                   "Budget for registered shards, for mapped")
       ->default_str("half of the available memory");
   sub.add_option("--verify", arguments->verify, R"(
@@ -243,9 +244,13 @@ First write N pseudo-random samples to DATASET, if it does not exist)")
   sub.add_option("--make-channels", arguments->make_channels, "Their channels, 1 to 4096");
   sub.add_option("--make-dtype", arguments->make_dtype,
                  "Their dtype: u8 or u16 (NHWC), or f16, bf16 or f32 (NCHW)")
-      ->type_name("DTYPE");
+      ->type_name("u8|u16|f16|bf16|f32");
   add_quick_option(sub, arguments->load.repeats, arguments->load.seconds, 0.5);
   add_output_options(sub, arguments->outputs, "Write the report with every sample as JSON");
+  cli::show_in_help(sub, {"--cache",       "--device", "--transport", "--batch-size", "--prefetch",
+                          "--threads",     "--order",  "--crop",      "--resize",     "--flip",
+                          "--dtype",       "--layout", "--verify",    "--seconds",    "--repeat",
+                          "--make-random", "--quick",  "--json",      "--help",       "--help-all"});
 }
 
 }  // namespace shard::bench

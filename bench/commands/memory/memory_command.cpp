@@ -124,7 +124,7 @@ void add_memory(const Subcommands& subcommands) {
       ->delimiter(',');
   add_device_option(sub, arguments->device, "host, cuda or cuda:N");
   sub.add_option("--transport", arguments->transport, "auto, mapped, staged, direct or resident")
-      ->type_name("NAME");
+      ->type_name("auto|mapped|staged|direct|resident");
   sub.add_option("--prefetch", loader.prefetch, "Batches ahead");
   add_threads_option(sub, arguments->threads, "Threads of the host device");
   add_size_option(sub, "--pinned-bytes", loader.memory.pinned_bytes, "Bound of pinned memory")

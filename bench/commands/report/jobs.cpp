@@ -160,7 +160,7 @@ std::vector<ReportJob> report_jobs(const ReportOptions& options, const ReportDat
        device});
   add("memory", 20, 5, no_data, {{first}, cropped, where(quick, {"--batch-sizes", "1,32"}), device});
   add("write", 20, 3, "",
-      {{options.folder.string(), "--size", quick ? "32MiB" : "512MiB", "--shard-size",
+      {{options.folder.string(), "--size", quick ? "32MiB" : "512MiB", "--shard-bytes",
         quick ? "16MiB" : "128MiB"},
        repeat});
   add("matmul", 60, 3, "",

@@ -126,7 +126,7 @@ class Pipeline {
     TransformOptions transform;
     transform.crop = CropKind::random_resized;
     transform.crop_height = transform.crop_width = options_.size;
-    transform.flip_probability = 0.5;
+    transform.flip = 0.5;
     transform.dtype = options_.dtype;
     transform.layout = Layout::nchw;
     transform.operations = operations;

@@ -105,7 +105,7 @@ WriteResult bench_write(const WriteOptions& options, const std::atomic<bool>& ca
                         const std::function<void(const WriteResult&)>& done) {
   const WriteSizes& sizes = options.sizes;
   require_multiple("--block", sizes.block_bytes, kAlign, kMaxBlock);
-  require_multiple("--shard-size", sizes.shard_bytes, kAlign, kMaxSize);
+  require_multiple("--shard-bytes", sizes.shard_bytes, kAlign, kMaxSize);
   require_multiple("--size", sizes.size_bytes, kAlign, kMaxSize);
   if (sizes.block_bytes > sizes.size_bytes)
     throw Error(ErrorCode::invalid_argument,

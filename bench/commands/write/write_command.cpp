@@ -63,7 +63,7 @@ std::uint64_t size_of(const char* option, const std::string& text) {
 
 int run_write(WriteArguments& arguments, const std::string& command) {
   WriteOptions& options = arguments.options;
-  options.sizes = {size_of("--size", arguments.size), size_of("--shard-size", arguments.shard_size),
+  options.sizes = {size_of("--size", arguments.size), size_of("--shard-bytes", arguments.shard_size),
                    size_of("--block", arguments.block)};
   const InterruptGuard interrupt;
   Report report("write", command, arguments.outputs, "run");
@@ -107,7 +107,7 @@ void add_write(const Subcommands& subcommands) {
   sub.add_option("PATH", arguments->options.folder, "A folder on the disk; it must exist")->required();
   sub.add_option("--size", arguments->size, "Bytes per run; use more than the disk's own cache")
       ->type_name("BYTES");
-  sub.add_option("--shard-size", arguments->shard_size, "Bytes per file")->type_name("BYTES");
+  sub.add_option("--shard-bytes", arguments->shard_size, "Bytes per file")->type_name("BYTES");
   sub.add_option("--block", arguments->block, "Bytes per write")->type_name("BYTES");
   add_repeat_option(sub, arguments->options.repeat, "Runs of each");
   add_quick_option(sub, "Take at most 3 runs of 128 MiB of each", [arguments] {

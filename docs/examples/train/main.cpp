@@ -42,7 +42,7 @@ shard::LoaderOptions loader_options(const Options& options, bool training) {
   loader.transform.crop_height = loader.transform.crop_width = options.size;
   loader.transform.scale = {training ? 0.35 : 1.0, 1.0};
   if (!training) loader.transform.ratio = {1.0, 1.0};
-  loader.transform.flip_probability = training ? 0.5 : 0.0;
+  loader.transform.flip = training ? 0.5 : 0.0;
   return loader;
 }
 

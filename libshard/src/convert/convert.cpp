@@ -9,6 +9,20 @@
 
 namespace shard::convert {
 
+std::string damaged_text(const image::WarningCounts& warnings) {
+  std::string kinds;
+  for (std::size_t i = 0; i < image::kWarnings; ++i) {
+    const auto kind = static_cast<image::Warning>(i);
+    if (warnings.images[i] > 0 && !image::is_harmless(kind))
+      kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", image::to_string(kind), warnings.images[i]);
+  }
+  if (kinds.empty()) return {};
+  return fmt::format(
+      "images are stored with missing or invented pixels (images per kind: {}), as `on_warning` accept asks; "
+      "without it they are rejects",
+      kinds);
+}
+
 std::string few_bits_text(const image::WarningCounts& warnings) {
   const std::uint64_t count = warnings.images[static_cast<std::size_t>(image::Warning::few_bits)];
   if (count == 0) return {};

@@ -84,6 +84,8 @@ nb::dict dict_of(const convert::Summary& summary) {
   nb::list advice;
   if (const std::string few = convert::few_bits_text(summary.warnings); !few.empty())
     advice.append(text(few));
+  if (const std::string damaged = convert::damaged_text(summary.warnings); !damaged.empty())
+    advice.append(text(damaged));
   result["advice"] = advice;
   result["shards"] = summary.shards;
   result["size_bytes"] = summary.size_bytes;

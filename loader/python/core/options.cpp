@@ -74,7 +74,7 @@ TransformOptions transform_options(const nb::dict& given) {
   read("crop_width", transform.crop_width, {});
   read("scale", transform.scale, {});
   read("ratio", transform.ratio, {});
-  transform.flip_probability = get<double>(given, "flip", "a probability, True or False");
+  transform.flip = get<double>(given, "flip", "a probability, True or False");
   if (has(given, "dtype")) transform.dtype = choice(given, "dtype", kDTypes);
   if (has(given, "layout")) transform.layout = choice(given, "layout", kLayouts);
   if (has(given, "operations"))
@@ -166,7 +166,7 @@ LoaderOptions loader_options(const nb::dict& given) {
     FromDict read_mix("", mix);
     read_mix("mixup", options.mix.mixup, {});
     read_mix("cutmix", options.mix.cutmix, {});
-    read_mix("probability", options.mix.probability, {});
+    read_mix("mix_probability", options.mix.probability, {});
     read_mix("cutmix_probability", options.mix.cutmix_probability, {});
   }
   add_targets(given, options);

@@ -68,7 +68,7 @@ class Shards:
     def __init__(self, args, device):
         import shardloader as sl
 
-        self.mix = sl.MixPairs(args.mixup, args.cutmix) if args.mixup or args.cutmix else None
+        self.mix = args.mixup > 0 or args.cutmix > 0
         self.loader = sl.Loader(
             args.data,
             batch_size=args.batch_size,
@@ -76,7 +76,8 @@ class Shards:
             seed=args.seed,
             framework="torch",
             augment=sl.Augment(random_resized_crop=args.size, flip=0.5, policy=args.policy),
-            mix=self.mix,
+            mixup=args.mixup,
+            cutmix=args.cutmix,
             repeats=args.repeated_augmentation,
             layout="nhwc",
             dtype="bfloat16" if device.type == "cuda" else "float32",

@@ -84,7 +84,7 @@ from any_size import CODECS, options_of, picture
         ({"buckets": [(8, 8)], "window_shards": 2}, "buckets"),
         ({"buckets": [(8, 8)], "repeats": 2}, "buckets.*each sample once|repeats"),
         ({"buckets": [(8, 8)], "sampling": "balanced"}, "buckets|each sample once"),
-        ({"buckets": [(8, 8)], "mix": sl.MixPairs(mixup=1.0), "tail": "drop", "drop_last": None}, "mix"),
+        ({"buckets": [(8, 8)], "mixup": 1.0, "tail": "drop", "drop_last": None}, "mixup"),
         ({"buckets": [(8, 8)], "batch_size": 100, "drop_last": True}, "leaves no batch"),
         ({"batch_pixels": 8 * 8, "center_crop": 8}, "batch_pixels"),
         ({"bucket_crop": "random", "center_crop": 8}, "bucket_crop"),

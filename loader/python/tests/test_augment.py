@@ -209,11 +209,11 @@ def mixed_batches(data, mix, **options):
         "std": (1, 1, 1),
         **options,
     }
-    return sl.Loader(data, mix=mix, **options), sl.Loader(data, **options)
+    return sl.Loader(data, **mix, **options), sl.Loader(data, **options)
 
 
 def test_mixup_is_the_sum_of_neighbours(data):
-    changed, plain = mixed_batches(data, sl.MixPairs(mixup=0.4))
+    changed, plain = mixed_batches(data, {"mixup": 0.4})
     for mixed, batch in zip(changed.epoch(0), plain.epoch(0)):
         share = mixed.column("share")
         assert (
@@ -234,7 +234,7 @@ def test_mixup_is_the_sum_of_neighbours(data):
 
 
 def test_cutmix_takes_a_box_of_the_neighbour(data):
-    changed, plain = mixed_batches(data, sl.MixPairs(cutmix=1.0))
+    changed, plain = mixed_batches(data, {"cutmix": 1.0})
     for mixed, batch in zip(changed.epoch(0), plain.epoch(0)):
         other = batch.images.reshape(-1, 2, *batch.images.shape[1:])[:, ::-1].reshape(batch.images.shape)
         share = mixed.column("share")
@@ -247,7 +247,7 @@ def test_cutmix_takes_a_box_of_the_neighbour(data):
 
 
 def test_what_is_mixed_does_not_depend_on_the_world_size(data):
-    mix = sl.MixPairs(mixup=0.2, cutmix=1.0, probability=0.8)
+    mix = {"mixup": 0.2, "cutmix": 1.0, "mix_probability": 0.8}
     whole = np.concatenate(
         [np.array(batch.images) for batch in mixed_batches(data, mix, batch_size=12)[0].epoch(1)]
     )

@@ -74,9 +74,13 @@ def test_a_probability_out_of_range_and_an_unknown_parameter_are_refused(data, n
             f"p is {p}; it must be 0 to 1",
         )
     refused(
-        data, 0, 2, sl.Operation(name, {**good.parameters, "p": "often"}), "p is 'often'; expected a number"
+        data,
+        0,
+        2,
+        sl.types.Operation(name, {**good.parameters, "p": "often"}),
+        "p is 'often'; expected a number",
     )
-    refused(data, 0, 1, sl.Operation(name, {**good.parameters, "q": 1}), "there is no parameter q")
+    refused(data, 0, 1, sl.types.Operation(name, {**good.parameters, "q": 1}), "there is no parameter q")
     sl.Loader(data, batch_size=4, augment=sl.Augment(ops=[good]))
 
 
@@ -103,7 +107,7 @@ def test_a_probability_out_of_range_and_an_unknown_parameter_are_refused(data, n
         (ops.posterize(2.5), "bits is 2.5; expected a whole number from 0 on"),
         (ops.posterize(None), "bits is None; expected a whole number"),
         (ops.invert(p=None), "p is None; expected a number"),
-        (sl.Operation("cutout", {}), "there is no operation of this name"),
+        (sl.types.Operation("cutout", {}), "there is no operation of this name"),
     ],
 )
 def test_values_of_other_kinds_are_refused(data, operation, message):
@@ -256,25 +260,31 @@ def test_operations_need_bytes(bands, make, name):
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"batch_size": 5}, "mix: batch_size is 5; it must be even"),
-        ({"drop_last": False}, "mix: .*tail is"),
+        ({"batch_size": 5}, "mixup and cutmix: batch_size is 5; it must be even"),
+        ({"drop_last": False}, "mixup and cutmix: .*tail is"),
         ({"views": [sl.Augment(), sl.Augment()]}, "it is for one view"),
-        ({"mix": sl.MixPairs(mixup=math.nan)}, "mix: mixup is nan; it must be 0 to"),
-        ({"mix": sl.MixPairs(mixup=0.2, probability=2)}, "mix: probability is 2; it must be 0 to 1"),
+        ({"mixup": math.nan}, "mixup is nan; it must be 0 to"),
+        ({"mixup": 0.2, "mix_probability": 2}, "mix_probability is 2; it must be 0 to 1"),
         (
-            {"mix": sl.MixPairs(mixup=0.2, cutmix=1, cutmix_probability=-1)},
-            "mix: cutmix_probability is -1; it must be 0 to 1",
+            {"mixup": 0.2, "cutmix": 1, "cutmix_probability": -1},
+            "cutmix_probability is -1; it must be 0 to 1",
         ),
-        ({"mix": sl.MixPairs(mixup="a")}, "mixup is 'a'; expected a number"),
+        ({"mixup": "a"}, "mixup is 'a'; expected a number"),
+        ({"mixup": True}, "mixup is True; expected a number"),
+        (
+            {"mixup": 0, "mix_probability": 0.5},
+            "mix_probability is 0.5, but neither mixup nor cutmix is given",
+        ),
+        ({"mixup": 0, "cutmix_probability": 1}, "give one of them, as mixup=0.2"),
     ],
 )
 def test_mixing_that_is_not_possible_is_refused(data, options, message):
     with pytest.raises(ValueError, match=message):
-        sl.Loader(data, framework="numpy", **{"batch_size": 4, "mix": sl.MixPairs(mixup=0.2), **options})
+        sl.Loader(data, framework="numpy", **{"batch_size": 4, "mixup": 0.2, **options})
 
 
 def test_soft_labels_refuse_classes_that_are_too_few(data):
-    batch = next(iter(sl.Loader(data, framework="numpy", batch_size=30, mix=sl.MixPairs(mixup=0.2)).epoch(0)))
+    batch = next(iter(sl.Loader(data, framework="numpy", batch_size=30, mixup=0.2).epoch(0)))
     assert batch.soft_labels(3).shape == (30, 3)
     for classes, smoothing, message in (
         (2, 0, "labels from 0 to 2; they must be 0 to 1"),

@@ -3,17 +3,22 @@ import json
 import os
 import shutil
 import struct
+import subprocess
 import sys
 import tarfile
 import types
 import warnings
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import shardloader as sl
 from conftest import EACH, SAMPLES, make_images
+from shardloader import _convert
+
+GOLDEN = Path(__file__).resolve().parents[3] / "tests" / "golden" / "images"
 
 
 def test_the_same_options_give_the_same_bytes(images, folder, tmp_path):
@@ -41,6 +46,58 @@ def test_the_same_options_give_the_same_bytes(images, folder, tmp_path):
     assert (len(same), different, missing) == (8, [], [])
     again = sl.convert(images, tmp_path / "out", preset="train", resize=32, crop=32, samples_per_shard=8)
     assert again.was_complete and again.converted == 0
+
+
+def test_the_preset_is_train_at_every_door(images, tmp_path):
+    """convert(), plan(), Writer, write() and Source, and the program, without an option about samples."""
+    doors = {
+        "explicit": tmp_path / "explicit",
+        "convert": tmp_path / "convert",
+        "writer": tmp_path / "writer",
+    }
+    sl.convert(images, doors["explicit"], preset="train")
+    sl.convert(images, doors["convert"])
+    files = [(str(path.relative_to(images)), path) for path in sorted(images.rglob("*.png"))]
+    with sl.Writer(doors["writer"], classes=["ant", "bee", "cow"]) as writer:
+        for key, path in files:
+            writer.add(key, path, path.parent.name)
+    sl.write(((key, path) for key, path in files), tmp_path / "write")
+    plan = sl.plan(images, tmp_path / "plan")
+    for shard in range(plan.shards):
+        sl.convert_shard(plan, shard)
+    sl.finish(plan)
+    doors |= {"write": tmp_path / "write", "plan": tmp_path / "plan"}
+    program = Path(sl.__file__).parents[2] / "bin" / "shardify"
+    if program.exists():
+        subprocess.run([program, images, tmp_path / "program", "--quiet"], check=True)
+        doors["program"] = tmp_path / "program"
+    wanted = sl.Dataset(doors["explicit"])
+    assert (wanted.shape, wanted.dtype, wanted.layout) == ((256, 256, 3), "uint8", "nhwc")
+    pipeline = wanted.info["pipeline"]
+    for door, folder in doors.items():
+        data = sl.Dataset(folder)
+        assert (data.shape, data.dtype, data.layout, data.mean, data.std) == (
+            wanted.shape,
+            wanted.dtype,
+            wanted.layout,
+            wanted.mean,
+            wanted.std,
+        ), door
+        assert np.array_equal(data[7][0], wanted[7][0]), door
+        if door not in ("writer", "write"):  # which say other things beside
+            assert data.info["pipeline"] == pipeline, door
+            assert data.info["fingerprint"] == wanted.info["fingerprint"], door
+    # Nothing is stored, so images keep their size, in the preset's dtype and layout.
+    source = sl.Source(images)
+    assert (source.shape, source.dtype, source.layout) == ((0, 0, 3), "uint8", "nhwc")
+    source = sl.Source(images, preset="train")
+    assert np.array_equal(source[7][0], wanted[7][0]) and source.mean == wanted.mean
+
+
+def test_the_preset_eval_is_said(images, tmp_path):
+    sl.convert(images, tmp_path / "out", preset="eval")
+    data = sl.Dataset(tmp_path / "out")
+    assert (data.shape, data.dtype, data.layout) == ((3, 224, 224), "float16", "nchw")
 
 
 def test_append_adds_images_to_a_finished_data_set(tmp_path):
@@ -267,6 +324,18 @@ def test_verify_covers_the_tables(tmp_path):
     data.verify()
 
 
+def test_pixels_that_are_missing_are_a_warning(tmp_path):
+    photo = GOLDEN / "jpeg_420_33x20.jpg"
+    for name, data in (("whole", photo.read_bytes()), ("half", photo.read_bytes()[:-60])):
+        (tmp_path / "photos" / "a").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "photos" / "a" / f"{name}.jpg").write_bytes(data)
+    with pytest.warns(sl.ConversionWarning, match="1 of 2 inputs are not in the data set .*half.jpg"):
+        assert sl.convert(tmp_path / "photos", tmp_path / "strict", size=16).samples == 1
+    with pytest.warns(sl.ConversionWarning, match="missing or invented pixels .*, as on_warning accept asks"):
+        done = sl.convert(tmp_path / "photos", tmp_path / "out", size=16, on_warning="accept")
+    assert done.samples == 2 and len(done.advice) == 1 and done.warnings["premature_end"] == 1
+
+
 def test_warnings_are_counted_per_kind(images, tmp_path):
     photos = tmp_path / "photos" / "ant"
     photos.mkdir(parents=True)
@@ -405,7 +474,7 @@ def test_12_bits_in_files_of_16_are_a_warning_with_the_cure(tmp_path):
             ValueError,
             "^rank 3 and world_size 2: rank must be 0 to world_size - 1",
         ),
-        ({"shard_size_bytes": 10}, ValueError, "^shard_size_bytes 10 is less than"),
+        ({"shard_bytes": 10}, ValueError, "^shard_bytes 10 is less than"),
         ({"rank": 0, "world_size": 2, "overwrite": True}, ValueError, "^overwrite=True with several"),
         ({"crop": (1, 2, 3)}, ValueError, "height, width"),
         ({"dtype": "int8"}, ValueError, "dtype is 'int8'"),
@@ -454,8 +523,8 @@ def test_the_bar_is_tqdms_where_there_is_one(tmp_path, images, monkeypatch):
     bars = []
 
     class Bar:
-        def __init__(self, total, **_):
-            self.n, self.total, self.closed = 0, total, False
+        def __init__(self, total, initial, **_):
+            self.n, self.total, self.closed = initial, total, False
             bars.append(self)
 
         def update(self, more):
@@ -472,6 +541,37 @@ def test_the_bar_is_tqdms_where_there_is_one(tmp_path, images, monkeypatch):
     assert [(bar.n, bar.total, bar.closed) for bar in bars] == [(3 * EACH, 3 * EACH, True)]
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)  # not installed
     assert sl.convert(images, tmp_path / "plain", resize=32, crop=32, progress=True).complete
+
+
+def test_the_rate_is_that_of_this_call_from_its_first_second(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)  # not installed
+    bar = _convert._Bar()
+    bar._first = (100.0, 5000)  # an earlier run has stored 5,000
+    assert bar.line(100.0, 5000, 10000, 0) == "5000 / 10000 images, 0 rejected"
+    assert bar.line(100.3, 5090, 10000, 0) == "5090 / 10000 images, 0 rejected"  # too early to say
+    assert bar.line(101.0, 5100, 10000, 2) == "5100 / 10000 images, 2 rejected, 100 images/s, 0:49 left"
+    assert bar.line(150.0, 5000, 10000, 0) == "5000 / 10000 images, 0 rejected"
+
+
+def test_a_bar_starts_where_an_earlier_run_ended(monkeypatch):
+    made = []
+    auto = types.ModuleType("tqdm.auto")
+
+    class Bar:
+        def __init__(self, total, initial, unit):
+            self.n = initial
+            made.append((total, initial, unit))
+
+        def update(self, more):
+            self.n += more
+
+    auto.tqdm = Bar
+    monkeypatch.setitem(sys.modules, "tqdm", types.ModuleType("tqdm"))
+    monkeypatch.setitem(sys.modules, "tqdm.auto", auto)
+    bar = _convert._Bar()
+    for done, planned in ((0, 0), (5000, 10000), (5100, 10000)):
+        bar(done, planned, 0)
+    assert made == [(10000, 5000, "images")] and bar._bar.n == 5100
 
 
 def test_archives_give_the_bytes_of_their_folder(images, folder, tmp_path):

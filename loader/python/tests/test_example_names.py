@@ -36,5 +36,5 @@ def test_each_argument_that_is_read_is_declared(path):
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_batches_have_what_is_asked_of_them(path):
-    missing = {name for name in names_of("batch", path) if name not in vars(sl.Batch)}
+    missing = {name for name in names_of("batch", path) if name not in vars(sl.types.Batch)}
     assert not missing

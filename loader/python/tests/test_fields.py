@@ -77,13 +77,13 @@ def same(found, expected):
 
 def test_each_sample_has_its_fields(data):
     assert list(data.fields) == ["image", "label", *COLUMNS] and len(data.fields) == 7
-    assert data.fields["caption"] == sl.Field("text", "uint8", ()) and data.fields["boxes"] == sl.Field(
-        "ragged", "float32", (4,)
-    )
-    assert data.fields["pose"] == sl.Field("fixed", "int16", (2, 2)) and data.fields["label"] == sl.Field(
-        "fixed", "int64", ()
-    )
-    assert data.fields["image"] == sl.Field("image", "uint8", (32, 32, 3))
+    assert data.fields["caption"] == sl.types.Field("text", "uint8", ()) and data.fields[
+        "boxes"
+    ] == sl.types.Field("ragged", "float32", (4,))
+    assert data.fields["pose"] == sl.types.Field("fixed", "int16", (2, 2)) and data.fields[
+        "label"
+    ] == sl.types.Field("fixed", "int64", ())
+    assert data.fields["image"] == sl.types.Field("image", "uint8", (32, 32, 3))
     for index in (*range(SAMPLES), -1):
         sample = data.fields[index]
         assert list(sample) == ["image", "label", *COLUMNS]
@@ -101,7 +101,9 @@ def test_a_column_of_all_samples(data):
     captions = data.column("caption")
     assert captions.tolist() == [row_of(i)["caption"] for i in range(SAMPLES)]
     boxes = data.column("boxes")
-    assert isinstance(boxes, sl.RaggedArray) and len(boxes) == SAMPLES and boxes.offsets.dtype == np.int64
+    assert (
+        isinstance(boxes, sl.types.RaggedArray) and len(boxes) == SAMPLES and boxes.offsets.dtype == np.int64
+    )
     assert boxes.counts.tolist() == [i % 4 for i in range(SAMPLES)] and boxes.values.shape == (
         sum(boxes.counts),
         4,

@@ -141,7 +141,7 @@ MISTAKES = {
         lambda: sl.convert("photos", "new", preset="training"),
         ValueError,
         'preset "training"',
-        "expected eval or train",
+        "expected train or eval",
     ),
     "a codec that is none": (
         lambda: sl.convert("photos", "new", codec="gzip"),

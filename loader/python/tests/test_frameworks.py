@@ -37,7 +37,7 @@ def address(array):
 def test_dlpack_objects_share_the_batch_with_numpy(data, reference):
     batches = loader_of(data, None).epoch(0)
     tensor, labels = next(batches)
-    assert isinstance(tensor, sl.Tensor)
+    assert isinstance(tensor, sl.types.Tensor)
     assert (tensor.shape, tensor.dtype, tensor.device) == ((10, 32, 32, 3), "uint8", "cpu")
     assert tensor.__dlpack_device__() == (1, 0)
     array, view = np.from_dlpack(tensor), np.asarray(tensor)
@@ -289,7 +289,7 @@ def test_to_another_device_takes_everything_along(data, torch):
     batches = loader.epoch(2)
     batch = next(batches)
     moved = batch.to("meta")  # a device that is there everywhere
-    assert isinstance(moved, sl.Batch) and moved is not batch
+    assert isinstance(moved, sl.types.Batch) and moved is not batch
     for part in (moved.images, moved.labels, moved.ids, moved.mask, moved.column("labels")):
         assert part.device.type == "meta" and len(part) == 10
     assert (moved.epoch, moved.batch_index, moved.images.dtype, moved.mask.dtype) == (
@@ -361,7 +361,7 @@ def module_of(lightning, torch, seen, wrong=None):
 
         def loss(self, batch):
             images, labels = batch
-            assert isinstance(batch, sl.Batch) and len(batch.ids) == len(batch.column("labels")) == len(
+            assert isinstance(batch, sl.types.Batch) and len(batch.ids) == len(batch.column("labels")) == len(
                 labels
             )
             return torch.nn.functional.cross_entropy(self.net(images.float().mean((2, 3))), labels)

@@ -122,7 +122,7 @@ def test_targets_are_those_of_the_host(tmp_path, codec, transport):
         "augment": views[0],
         "fields": {"mask": "nearest"},
         "as_stored": ["boxes"],
-        "mix": sl.MixPairs(cutmix=1.0),
+        "cutmix": 1.0,
     }
     for ours, theirs in zip(
         sl.Loader(tmp_path / "set", device="cuda:0", **cutmix).epoch(0),
@@ -230,7 +230,7 @@ def test_ids_and_mask_are_on_the_gpu_and_batches_move_whole(folder):
         assert batch.to(device) is batch is batch.to(device, non_blocking=True)
     moved = batch.to("cpu")
     assert (
-        isinstance(moved, sl.Batch)
+        isinstance(moved, sl.types.Batch)
         and torch.equal(moved.images, batch.images.cpu())
         and torch.equal(moved.mask, batch.mask.cpu())
     )

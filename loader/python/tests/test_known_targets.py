@@ -172,7 +172,7 @@ def test_set_augment_and_a_state_look_again_at_what_moves(coco):
 
 
 def test_mixing_and_aug_mix_say_that_boxes_cannot_follow(coco):
-    for options in ({"mix": sl.MixPairs(cutmix=1.0)}, {"augment": sl.Augment.aug_mix()}):
+    for options in ({"cutmix": 1.0}, {"augment": sl.Augment.aug_mix()}):
         with pytest.raises(sl.InvalidArgumentError, match="as_stored"):
             sl.Loader(coco, batch_size=4, **options)
         sl.Loader(coco, batch_size=4, as_stored=["*"], **options)

@@ -28,7 +28,7 @@ CODE = re.findall(r"`([^`\n]+)`", OURS) + PROGRAM.splitlines()
 # Variables of the page: the class whose members they have.
 KINDS = {
     "data": sl.Dataset,
-    "batch": sl.Batch,
+    "batch": sl.types.Batch,
     "train": sl.Loader,
     "loader": sl.Loader,
     "writer": sl.Writer,

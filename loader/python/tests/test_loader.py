@@ -19,6 +19,13 @@ def collect(loader, epoch=0):
     return [np.concatenate(parts) for parts in zip(*batches)]
 
 
+def test_the_batch_size_may_be_the_second_argument_as_of_a_data_loader(data):
+    loader = sl.Loader(data, 12, framework="numpy")
+    assert loader.batch_size == 12 and next(iter(loader)).images.shape[0] == 12
+    with pytest.raises(sl.InvalidArgumentError, match="batch_size is 'cuda:0'; expected a whole number"):
+        sl.Loader(data, "cuda:0")
+
+
 def test_stored_order_and_bytes(data, reference):
     images, labels, ids = collect(loader_of(data, batch_size=10, shuffle=False))
     np.testing.assert_array_equal(ids, np.arange(SAMPLES))

@@ -34,6 +34,76 @@ def test_the_extension_has_the_limited_api_where_its_wheel_says_so():
     assert EXTENSION.name.endswith(".abi3.so") == ("-abi3-" in tags) == (sys.version_info >= (3, 12))
 
 
+def test_names():
+    """What is written by hand is at the top; what is only received is in shardloader.types. New names go to
+    one of the two lists, and after 0.1 none leaves them."""
+    assert sorted(sl.__all__) == sl.__all__ and sorted(sl.types.__all__) == sl.types.__all__
+    errors = {
+        name
+        for name in sl.__all__
+        if isinstance(getattr(sl, name), type) and issubclass(getattr(sl, name), Exception)
+    }
+    assert errors == {
+        "CancelledError",
+        "ConversionWarning",
+        "CorruptError",
+        "InvalidArgumentError",
+        "IoError",
+        "NotFoundError",
+        "ResourceError",
+        "ShardError",
+        "UnsupportedError",
+    }
+    assert set(sl.__all__) - errors == {
+        *("Augment", "Boxes", "Dataset", "ImageField", "Keypoints", "Loader", "MemoryOptions", "Pixels"),
+        *("Ragged", "RemoteOptions", "Sampling", "Source", "Text", "Writer"),
+        *("buckets", "concat", "convert", "convert_shard", "cuda_device_count", "decode_jpeg", "doctor"),
+        *("finish", "has_cuda", "mix", "ops", "plan", "to_parquet", "types", "write"),
+    }
+    assert set(sl.types.__all__) == {
+        *(
+            "Batch",
+            "Columns",
+            "Conversion",
+            "DecodedImages",
+            "Diagnosis",
+            "Epoch",
+            "Field",
+            "Fields",
+            "Finding",
+        ),
+        *("Geometry", "Instruction", "Keys", "Mix", "Operation", "Plan", "Progress", "RaggedArray"),
+        *("ShardResult", "Stats", "Tensor"),
+    }
+
+
+def test_a_name_that_is_in_types_says_so():
+    with pytest.raises(AttributeError, match="no attribute 'Batch': it is shardloader.types.Batch"):
+        sl.Batch  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'Bach'$"):
+        sl.Bach  # noqa: B018
+
+
+def test_what_is_returned_is_of_the_types(folder):
+    data = sl.Dataset(folder)
+    loader = sl.Loader(data, 8, framework="numpy")
+    epoch = loader.epoch(0)
+    seen = []
+    data.where(lambda columns: seen.append(columns) or columns["labels"] == 0)
+    for value, name in (
+        (next(epoch), "Batch"),
+        (epoch, "Epoch"),
+        (loader.stats(), "Stats"),
+        (loader.geometry(0), "Geometry"),
+        (data.keys, "Keys"),
+        (seen[0], "Columns"),
+        (sl.mix({str(folder): 1.0}), "Mix"),
+        (sl.ops.posterize(4), "Operation"),
+        (sl.Augment(grayscale=1).draw((8, 8, 3), 0)[0], "Instruction"),
+    ):
+        assert isinstance(value, getattr(sl.types, name)), name
+
+
 @pytest.mark.skipif(shutil.which("nm") is None, reason="no nm here (binutils)")
 def test_the_extension_exports_one_symbol():
     lines = subprocess.run(
@@ -148,8 +218,10 @@ def test_help_renders_every_public_name():
         page = io.StringIO()
         pydoc.Helper(output=page).help(getattr(sl, name))
         assert len(page.getvalue()) > 40, name
-    for name in ("Batch", "Dataset", "Loader", "convert", "Tensor"):
+    for name in ("Dataset", "Loader", "convert"):
         assert (getattr(sl, name).__doc__ or "").strip(), name
+    for name in sl.types.__all__:
+        assert (getattr(sl.types, name).__doc__ or "").strip(), name
 
 
 TYPED = """
@@ -170,7 +242,7 @@ def count(path: str) -> int:
             rows += len(labels)
     state: dict[str, Any] = loader.state_dict()
     loader.load_state_dict(state)
-    made: sl.Conversion = sl.convert("in", "out", preset="train")
+    made: sl.types.Conversion = sl.convert("in", "out", preset="train")
     complete: bool = made.complete
     return rows + values.size + len(data.keys) if complete and not sl.has_cuda else 0
 """

@@ -19,7 +19,7 @@ def server(tmp_path):
         0, 255, (40, 96, 96, 3), np.uint8
     )  # a shard is more than what is asked for its head
     with sl.Writer(
-        str(tmp_path / "set"), squash=(96, 96), dtype="uint8", layout="nhwc", shard_size_bytes=120_000
+        str(tmp_path / "set"), squash=(96, 96), dtype="uint8", layout="nhwc", shard_bytes=120_000
     ) as writer:
         for number, image in enumerate(images):
             writer.add(f"{number}", image, number)

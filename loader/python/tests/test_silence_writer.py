@@ -297,14 +297,12 @@ def test_more_samples_per_shard_than_it_can_hold(out):
 
 
 def test_a_shard_size_for_arrays_is_about_arrays(out):
-    with sl.Writer(out, sample=("float32", 4), shard_size_bytes=64) as writer:
+    with sl.Writer(out, sample=("float32", 4), shard_bytes=64) as writer:
         for i in range(9):
             writer.add(str(i), np.full(4, i, np.float32))
     assert len(list(out.glob("shard-*"))) == 3
-    with pytest.raises(
-        sl.InvalidArgumentError, match="shard_size_bytes 8 is less than one sample of 16 bytes"
-    ):
-        sl.Writer(out.with_name("small"), sample=("float32", 4), shard_size_bytes=8)
+    with pytest.raises(sl.InvalidArgumentError, match="shard_bytes 8 is less than one sample of 16 bytes"):
+        sl.Writer(out.with_name("small"), sample=("float32", 4), shard_bytes=8)
 
 
 # --- overwrite and resume -----------------------------------------------------------------------------------

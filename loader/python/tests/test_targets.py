@@ -166,13 +166,12 @@ def test_colour_operations_leave_targets_alone(shapes):
         assert all(one.targets()[name].tobytes() == other.targets()[name].tobytes() for name in one.targets())
 
 
-@pytest.mark.parametrize("mix", [sl.MixPairs(cutmix=1.0)])
-def test_cutmix_pastes_masks(shapes, mix):
+def test_cutmix_pastes_masks(shapes):
     augment = sl.Augment(random_crop=40, flip=True, ops=MOVES)
     masks = {"mask": "nearest", "packed": "nearest"}
     pasted = 0
     for epoch in range(5):
-        for batch in loader(shapes, fields=masks, augment=augment, mix=mix).epoch(epoch):
+        for batch in loader(shapes, fields=masks, augment=augment, cutmix=1.0).epoch(epoch):
             assert (np.array(batch.images) == PALETTE[batch.field("mask")]).all()
             assert (batch.field("mask") == batch.field("packed")).all()
             pasted += int((batch.column("share") < 1).sum())
@@ -502,14 +501,14 @@ def test_what_goes_along_is_cut_with_its_boxes(shapes, flat, stated):
         ({"fields": {"boxes": sl.Boxes(along=["centre"])}}, "it cannot go along"),
         ({"fields": {"boxes": sl.Keypoints()}}, "keypoints are"),
         ({"fields": {"keypoints": sl.Keypoints(swap=[(0, 2)])}}, r"swap has \(0, 2\); a row has 2 points"),
-        ({"mix": sl.MixPairs(mixup=0.2), "fields": {"mask": "nearest"}}, "mixup is not defined for fields"),
+        ({"mixup": 0.2, "fields": {"mask": "nearest"}}, "mixup is not defined for fields"),
         (
-            {"mix": sl.MixPairs(cutmix=1.0), "fields": {"depth": "bilinear"}},
+            {"cutmix": 1.0, "fields": {"depth": "bilinear"}},
             "cutmix pastes fields that are delivered with nearest",
         ),
-        ({"mix": sl.MixPairs(cutmix=1.0), "fields": {"boxes": sl.Boxes()}}, "not defined for boxes"),
+        ({"cutmix": 1.0, "fields": {"boxes": sl.Boxes()}}, "not defined for boxes"),
         (
-            {"mix": sl.MixPairs(cutmix=1.0), "fields": {}, "correspondence": True},
+            {"cutmix": 1.0, "fields": {}, "correspondence": True},
             "not defined for boxes, keypoints and correspondence",
         ),
         ({"augment": sl.Augment.aug_mix()}, "aug_mix blends samples"),

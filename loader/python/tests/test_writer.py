@@ -207,8 +207,8 @@ def test_further_images(images, tmp_path):
     data = sl.Dataset(out)
     assert not data.verify()
     assert list(data.fields) == ["image", "label", "caption", *FURTHER]
-    assert data.fields["mask"] == sl.Field("mask", "uint8", (6, 5, 1))
-    assert data.fields["depth"] == sl.Field("image", "uint16", (7, 3))
+    assert data.fields["mask"] == sl.types.Field("mask", "uint8", (6, 5, 1))
+    assert data.fields["depth"] == sl.types.Field("image", "uint16", (7, 3))
     for i in range(len(data)):
         for name, image in further_images(i).items():
             found = data.image(name, i)

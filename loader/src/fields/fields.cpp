@@ -180,13 +180,14 @@ void check_targets(const LoaderOptions& options) {
   if (!options.mix.enabled()) return;
   if (has_boxes_or_points(options))
     refuse(
-        "mix: mixup and cutmix are not defined for boxes, keypoints and correspondence: leave one of them "
+        "mixup and cutmix are not defined for boxes, keypoints and correspondence: leave one of them "
         "out, or deliver boxes and keypoints as_stored");
   if (options.mix.mixup > 0)
-    refuse("mix: mixup is not defined for fields: leave it out, or use cutmix, which pastes masks too");
+    refuse("mixup is not defined for fields: leave it out, or use cutmix, which pastes masks too");
   for (const auto& [name, field] : options.fields)
     if (field.sampling != FieldSampling::nearest)
-      FieldRefusal{name}("cutmix pastes fields that are delivered with nearest: use that, or leave mix out");
+      FieldRefusal{name}(
+          "cutmix pastes fields that are delivered with nearest: use that, or leave cutmix out");
 }
 
 std::vector<std::uint64_t> FieldView::shape(std::uint32_t height, std::uint32_t width) const {

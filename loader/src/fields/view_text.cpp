@@ -44,7 +44,7 @@ void members(Words& words, TransformOptions& of) {
   if (words.version > 1)
     words(of.resize, of.resize_height, of.resize_width, of.padded, of.patch, of.max_tokens, of.filter,
           of.fill);
-  words(of.crop, of.crop_height, of.crop_width, of.scale, of.ratio, of.flip_probability, of.dtype, of.layout,
+  words(of.crop, of.crop_height, of.crop_width, of.scale, of.ratio, of.flip, of.dtype, of.layout,
         of.normalization, of.operations);
 }
 

@@ -77,12 +77,13 @@ void check_patches(const LoaderOptions& options, std::size_t view) {
   const TransformOptions& of = view_options(options, view);
   if (of.padded != 0 && options.mix.enabled())
     throw Error(ErrorCode::invalid_argument,
-                "padded: mixed pairs would mix what is around the samples; leave mix out, or use letterbox");
+                "padded: mixed pairs would mix what is around the samples; leave mixup and cutmix out, or "
+                "use letterbox");
   if (of.patch == 0) return;
   const auto refuse = [](const std::string& message) {
     throw Error(ErrorCode::invalid_argument, "patch: " + message);
   };
-  if (options.mix.enabled()) refuse("mixed pairs are not possible with patches; leave mix out");
+  if (options.mix.enabled()) refuse("mixed pairs are not possible with patches; leave mixup and cutmix out");
   if (!options.boxes.empty() || !options.keypoints.empty() || options.correspondence)
     refuse(
         "boxes, keypoints and correspondence do not follow patches; deliver these columns as stored "
@@ -103,7 +104,7 @@ TransformWork plan_buckets(const DatasetInfo& info, const LoaderOptions& options
     refuse(fmt::format("they are for samples of any size, and these are all {} x {}: leave them out",
                        info.spec.height, info.spec.width));
   if (!options.further_views.empty()) refuse("they are for one view; leave further_views out");
-  if (options.mix.enabled()) refuse("mixed pairs are not possible with them; leave mix out");
+  if (options.mix.enabled()) refuse("mixed pairs are not possible with them; leave mixup and cutmix out");
   const TransformOptions& view = options.transform;
   if (view.crop != CropKind::none || view.resize != ResizeKind::none || view.padded != 0 || view.patch != 0)
     refuse("each sample is resized to cover its bucket: leave crop, resize, padded and patch out");
@@ -136,7 +137,7 @@ std::vector<TransformWork> plan_views(const DatasetInfo& info, const LoaderOptio
   check_mix(options.mix);
   if (options.mix.enabled()) {
     auto refuse = [](const std::string& message) {
-      throw Error(ErrorCode::invalid_argument, "mix: " + message);
+      throw Error(ErrorCode::invalid_argument, "mixup and cutmix: " + message);
     };
     if (works.size() > 1)
       refuse(fmt::format("a batch of {} views of each sample; it is for one view", works.size()));

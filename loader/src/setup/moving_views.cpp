@@ -21,7 +21,7 @@ std::optional<std::string> what_moves(const SampleSpec& stored, const TransformO
   if (view.crop == CropKind::random_resized) return std::string("is a random resized crop");
   if (view.crop != CropKind::none && (view.crop_height != stored.height || view.crop_width != stored.width))
     return fmt::format("is cropped to {} x {} (rows x columns)", view.crop_height, view.crop_width);
-  if (view.flip_probability > 0) return std::string("is flipped");
+  if (view.flip > 0) return std::string("is flipped");
   for (const Operation& operation : view.operations)
     if (moves(operation)) return fmt::format("has the operation {}", name_of(operation));
   return std::nullopt;

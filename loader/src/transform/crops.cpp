@@ -171,7 +171,7 @@ SampleCrop draw_crop(const SampleSpec& stored, const TransformOptions& options, 
     crop.width = width;
     crop.height = height;
   }
-  crop.flip = options.flip_probability > 0 && random.uniform() < options.flip_probability;
+  crop.flip = options.flip > 0 && random.uniform() < options.flip;
   return crop;
 }
 

@@ -221,7 +221,7 @@ SampleSpec check_tensors(const SampleSpec& stored, const TransformOptions& optio
                                        fmt::join(stored.shape(), ", "));
   if (options.crop != CropKind::none || options.crop_height != 0 || options.crop_width != 0)
     refuse(what + ": they cannot be cropped; leave crop out");
-  if (options.flip_probability != 0) refuse(what + ": they cannot be flipped; leave flip_probability at 0");
+  if (options.flip != 0) refuse(what + ": they cannot be flipped; leave flip at 0");
   if (options.layout.value_or(Layout::tensor) != Layout::tensor)
     refuse(what + ": they have no layout; leave layout out");
   if (options.resize != ResizeKind::none || options.padded != 0 || options.patch != 0)
@@ -296,8 +296,8 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
     delivered.height = options.crop_height;
     delivered.width = options.crop_width;
   }
-  if (!(options.flip_probability >= 0 && options.flip_probability <= 1))
-    refuse(fmt::format("flip_probability is {}; it must be 0 to 1", options.flip_probability));
+  if (!(options.flip >= 0 && options.flip <= 1))
+    refuse(fmt::format("flip is {}; it must be 0 to 1", options.flip));
   check_delivered_dtype(stored.dtype, delivered.dtype);
   if (options.normalization) check_delivered_values(stored, delivered.dtype, *options.normalization);
   return delivered;
@@ -306,7 +306,7 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
 bool is_identity(const SampleSpec& stored, const TransformOptions& options) {
   const bool normalizes = is_float(stored.dtype) && options.normalization;
   return !normalizes && options.padded == 0 && options.patch == 0 && options.operations.empty() &&
-         options.flip_probability == 0 && options.crop != CropKind::random_resized &&
+         options.flip == 0 && options.crop != CropKind::random_resized &&
          options.resize == ResizeKind::none && !stored.is_free() &&
          check_transform(stored, options) == stored;
 }
@@ -358,8 +358,7 @@ bool decodes_frames(const DatasetInfo& info) { return make_stored_form(info)->de
 bool is_identity(const DatasetInfo& info, const TransformOptions& options) {
   const TransformWork work = plan_transform(info, options);
   return !decodes_frames(info) && !work.exact && work.delivered == info.spec && !work.normalize &&
-         options.operations.empty() && options.flip_probability == 0 &&
-         options.crop != CropKind::random_resized;
+         options.operations.empty() && options.flip == 0 && options.crop != CropKind::random_resized;
 }
 
 }  // namespace shard

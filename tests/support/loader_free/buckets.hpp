@@ -11,7 +11,7 @@ namespace shard::testing {
 inline LoaderOptions bucket_options() {
   LoaderOptions options = free_options({});
   options.transform.layout = Layout::nchw;
-  options.transform.flip_probability = 0.5;
+  options.transform.flip = 0.5;
   options.buckets = {{24, 24}, {16, 32}, {32, 16}, {8, 64}};
   return options;
 }

@@ -69,7 +69,7 @@ TEST_P(LoaderContract, AppliesOperationsToPaddedSamplesAtTheirOwnSize) {
       for (const bool resized : {false, true}) {
         TransformOptions view;
         view.padded = 4;
-        view.flip_probability = 0.5;
+        view.flip = 0.5;
         view.layout = resized ? Layout::nhwc : Layout::nchw;
         view.fill = {9, 8, 7};
         view.operations = operations;
@@ -123,7 +123,7 @@ TEST_P(LoaderContract, AppliesOperationsToSamplesThatBecomePatches) {
         TransformOptions view;
         view.patch = side;
         view.max_tokens = 20;
-        view.flip_probability = 0.5;
+        view.flip = 0.5;
         view.operations = operations;
         LoaderOptions options = free_options(view);
         options.memory.batch_bytes = side == 7 ? data.info().largest().sample_bytes : 0;

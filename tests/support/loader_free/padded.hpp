@@ -16,7 +16,7 @@ TEST_P(LoaderContract, PadsSamplesOfAnySizeToTheLargestOfTheirBatch) {
   for (const bool resized : {false, true}) {
     TransformOptions view;
     view.padded = 8;
-    view.flip_probability = 0.5;
+    view.flip = 0.5;
     view.layout = Layout::nchw;
     view.fill = {9, 8, 7};
     if (resized) {

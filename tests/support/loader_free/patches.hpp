@@ -19,7 +19,7 @@ TEST_P(LoaderContract, DeliversSamplesOfAnySizeAsPatches) {
         TransformOptions view;
         view.patch = side;
         view.max_tokens = 20;
-        view.flip_probability = 0.5;
+        view.flip = 0.5;
         LoaderOptions options = free_options(view);
         options.memory.batch_bytes = side == 7 ? data.info().largest().sample_bytes : 0;
         Loader loader(data, device_, options);

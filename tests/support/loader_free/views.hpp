@@ -40,7 +40,7 @@ TEST_P(LoaderContract, RefusesViewsThatDoNotMakeOneSize) {
   };
   TransformOptions view;
   refuses(view, "any size");
-  view.flip_probability = 0.5;
+  view.flip = 0.5;
   refuses(view, "any size");
   view.resize = ResizeKind::shortest;
   view.resize_height = view.resize_width = 8;

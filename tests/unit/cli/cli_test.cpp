@@ -51,7 +51,7 @@ TEST(ParseArguments, NamesTheOptionThatWasMeant) {
   EXPECT_EQ(said_of(app, {"look", "--color", "red"}),
             "prog: there is no option \"--color\"; did you mean --colour?\n");
   EXPECT_EQ(said_of(app, {"--jobs", "2"}),
-            "prog: there is no option \"--jobs\"; run with --help for those there are\n");
+            "prog: there is no option \"--jobs\"; run with --help-all for those there are\n");
   EXPECT_NE(said_of(app, {"look", "b"}).find("not expected"), std::string::npos);
 }
 

@@ -9,7 +9,7 @@ namespace {
 TEST(Flags, TakeTheNamesOfOptionsInMessages) {
   EXPECT_EQ(with_flags("use fewer `jobs`, or `samples_per_shard` 3"),
             "use fewer --jobs, or --samples-per-shard 3");
-  EXPECT_EQ(with_flags("`shard_size_bytes`, `images`, `out`"), "--shard-size, IMAGES, OUT");
+  EXPECT_EQ(with_flags("`shard_bytes`, `images`, `out`"), "--shard-bytes, IMAGES, OUT");
 }
 
 TEST(Flags, LeaveWhatIsQuotedAndWhatIsNoName) {

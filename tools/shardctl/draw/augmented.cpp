@@ -83,7 +83,7 @@ Augmented::Augmented(const DatasetInfo& info, const std::string& policy, std::ui
     options_.crop = CropKind::random_resized;
     options_.crop_height = info.spec.height;
     options_.crop_width = info.spec.width;
-    options_.flip_probability = 0.5;
+    options_.flip = 0.5;
   }
   options_.dtype = DType::u8;
   options_.layout = Layout::nhwc;

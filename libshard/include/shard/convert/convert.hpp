@@ -93,6 +93,9 @@ struct Hooks {
 // What to do about images of which 8 bits keep little (image::Warning::few_bits), with their number,
 // as a sentence. Empty: there are none.
 std::string few_bits_text(const image::WarningCounts& warnings);
+// How many images are stored although pixels are missing or invented, as `on_warning` accept asks, with the
+// kinds of their warnings. Returns "" if there are none.
+std::string damaged_text(const image::WarningCounts& warnings);
 
 // Of a complete data set.
 Summary summary_of(const DatasetInfo& info);

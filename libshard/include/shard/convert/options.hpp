@@ -15,6 +15,19 @@
 
 namespace shard::convert {
 
+// Mean and standard deviation of ImageNet: `normalize` imagenet, and both presets.
+inline const Normalization kImagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+
+// What samples are before other options change parts of it. Both resize the short side to 256.
+//
+//   train  centre crop 256, u8, NHWC: the loader crops, flips and normalises. The default everywhere
+//   eval   centre crop 224, f16, NCHW, normalised
+//
+// Both have kImagenet; values of u8 are not normalised yet: the loader applies what is recorded.
+enum class Preset : std::uint8_t { train, eval };
+constexpr std::array<std::string_view, 2> words_of(Preset) { return {"train", "eval"}; }
+image::PreprocessOptions preprocess_of(Preset preset);
+
 // What becomes of an image that cannot be stored: a reject, or the end of the conversion.
 enum class OnError : std::uint8_t { skip, fail };
 constexpr std::array<std::string_view, 2> words_of(OnError) { return {"skip", "fail"}; }
@@ -103,7 +116,8 @@ struct Options {
   // Makes hidden names and files that are not images rejects. Otherwise they are skipped and counted.
   bool strict = false;
 
-  image::PreprocessOptions preprocess;
+  // For samples with other channels than three, or stored floats, give their own normalisation.
+  image::PreprocessOptions preprocess = preprocess_of(Preset::train);
   // The samples keep the channels of their images, which must all have the same
   // (PreprocessOptions::channels): those of the first.
   bool keep_channels = false;
@@ -124,8 +138,8 @@ struct Options {
   // codec jpeg and samples that keep the size of their images.
   bool no_sample_digest = false;
   // Bytes of samples per shard, before the codec. Used if samples_per_shard is 0.
-  std::uint64_t shard_size_bytes = std::uint64_t{1} << 30U;
-  // 1 to 100,000,000. 0: as many as shard_size_bytes holds, at least 1 and at most 100,000,000.
+  std::uint64_t shard_bytes = std::uint64_t{1} << 30U;
+  // 1 to 100,000,000. 0: as many as shard_bytes holds, at least 1 and at most 100,000,000.
   std::uint64_t samples_per_shard = 0;
 
   // Worker threads, 1 to 1024. 0: one for each CPU that this process may use.

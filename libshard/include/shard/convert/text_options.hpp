@@ -17,19 +17,19 @@
 
 namespace shard::convert {
 
-// Mean and standard deviation of ImageNet: `normalize` imagenet, and both presets.
-inline const Normalization kImagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
-
 struct TextOption {
-  std::string_view name;        // in messages and in Python: "box_classes"
-  std::string_view flag;        // on a command line: "--box-classes"
-  std::string_view group;       // of shardify's help
-  std::string_view value;       // what its value is: "N|WxH". Empty: a switch, whose value is "true"
+  std::string_view name;   // in messages and in Python: "box_classes"
+  std::string_view flag;   // on a command line: "--box-classes"
+  std::string_view group;  // of shardify's help
+  // What its value is: "N|WxH"; words that may be given are written small. A switch, whose value is "true",
+  // has none.
+  std::string_view value;
   std::string_view by_default;  // empty: nothing
   std::string_view help;
   bool several = false;  // may be given several times
   // Throws invalid_argument, naming the option (`crop`), the value and what is expected.
   void (*set)(Options& options, std::string_view name, const std::string& value) = nullptr;
+  bool common = false;  // in shardify's --help, which has one screen; --help-all has all
 };
 
 // All but IMAGES, OUT and those by which processes share the work. In the order of the help.

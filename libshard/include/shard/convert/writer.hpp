@@ -48,7 +48,7 @@ namespace shard::convert {
 // folder inside it, and the old data set stays complete and readable until close(). Together with `resume`, a
 // replacement that was stopped goes on.
 //
-// `samples_per_shard` 0: as many as `shard_size_bytes` holds. Fewer if a shard could not hold the columns of
+// `samples_per_shard` 0: as many as `shard_bytes` holds. Fewer if a shard could not hold the columns of
 // as many: then as many as need 256 MiB for them. A shard ends early, too, if keys, texts and ragged columns
 // of its rows fill it.
 struct WriterOptions : Options {

@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::size_t kBlock = 4096;
-constexpr std::uint64_t kShard = std::uint64_t{1} << 30U;  // the default of shardify --shard-size
+constexpr std::uint64_t kShard = std::uint64_t{1} << 30U;  // the default of shardify --shard-bytes
 
 // "\040" in mountinfo is a blank.
 std::string unescaped(std::string_view text) {

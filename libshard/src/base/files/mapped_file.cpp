@@ -57,7 +57,7 @@ std::string mapping_advice() {
   if (limit != 0 && count + 16 >= limit) {
     return fmt::format(
         " (this process has {} mappings, one for each open shard, and vm.max_map_count is {}: raise it with "
-        "'sysctl -w vm.max_map_count={}', or make fewer, larger shards with shardify --shard-size)",
+        "'sysctl -w vm.max_map_count={}', or make fewer, larger shards with shardify --shard-bytes)",
         count, limit, 4 * limit);
   }
   return fmt::format(" (no address space is left: raise 'ulimit -v'; {} mappings of at most {})", count,

@@ -68,7 +68,7 @@ LabelKind label_kind(std::span<const LabelField> fields, const std::string& file
     if (!parse_number<std::int64_t>(field.text))
       refuse_label(field, file,
                    "is beyond 64 bits with a sign: labels are whole numbers from -2^63 to 2^63 - 1. Number "
-                   "the classes, and store these with `column` NAME:u64 (or NAME:text)");
+                   "the classes, and store these with `columns` NAME:u64 (or NAME:text)");
   return LabelKind::whole;
 }
 
@@ -77,7 +77,7 @@ float label_value(const LabelField& field, const std::string& file) {
   if (!value || !std::isfinite(*value)) refuse_label(field, file, "is not a finite number of float32");
   if (is_whole_text(field.text) && !is_exactly(field.text, static_cast<double>(*value)))
     refuse_label(field, file,
-                 "is a whole number that float32 cannot hold: store it with `column` NAME:i64, or write it "
+                 "is a whole number that float32 cannot hold: store it with `columns` NAME:i64, or write it "
                  "with a fraction (.0) if it may be rounded");
   return *value;
 }

@@ -158,7 +158,7 @@ class ImageTable {
     const std::size_t label = find_label();
     if (label != 0 && header_.fields.size() > 2)
       refuse(header_,
-             fmt::format("it names the column {} and others: say with `column` which of these are "
+             fmt::format("it names the column {} and others: say with `columns` which of these are "
                          "stored, or remove them. Without a column of this name, all of them are the "
                          "label: path,v1,...,vk",
                          quoted(header_.fields[label])));

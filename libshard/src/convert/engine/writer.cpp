@@ -71,11 +71,11 @@ void WriterOptions::check() const {
   files.images = "a program";
   if (tensor) {
     tensor->check();
-    files.shard_size_bytes = Options{}.shard_size_bytes;  // it is compared with the size of an image
-    if (samples_per_shard == 0 && shard_size_bytes < tensor->size_bytes())
+    files.shard_bytes = Options{}.shard_bytes;  // it is compared with the size of an image
+    if (samples_per_shard == 0 && shard_bytes < tensor->size_bytes())
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("`shard_size_bytes` {} is less than one sample of {} bytes: give a larger size",
-                              shard_size_bytes, tensor->size_bytes()));
+                  fmt::format("`shard_bytes` {} is less than one sample of {} bytes: give a larger size",
+                              shard_bytes, tensor->size_bytes()));
   }
   files.check();
 }

@@ -167,7 +167,7 @@ FurtherFolders::FurtherFolders(const Options& options) : options_(options) {
   if (options.pairs.empty()) return;
   if (options.pages)
     throw Error(ErrorCode::invalid_argument,
-                "`pages` together with `mask` or `pair`: their files belong to files, not to pages");
+                "`pages` together with `mask` or `pairs`: their files belong to files, not to pages");
   for (const FurtherImages& from : options.pairs) {
     InputList files = list_files(from);
     folders_.push_back({&from, std::move(files)});

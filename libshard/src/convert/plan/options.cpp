@@ -68,6 +68,17 @@ std::uint64_t guessed_bytes(const image::PreprocessOptions& preprocess) {
 
 }  // namespace
 
+image::PreprocessOptions preprocess_of(Preset preset) {
+  image::PreprocessOptions p;
+  p.resize_short = 256;
+  const std::uint32_t side = preset == Preset::train ? 256 : 224;
+  p.crop = image::Size{side, side};
+  p.dtype = preset == Preset::train ? DType::u8 : DType::f16;
+  p.layout = preset == Preset::train ? Layout::nhwc : Layout::nchw;
+  p.normalization = kImagenet;
+  return p;
+}
+
 void Options::check_samples() const {
   check_pairs(pairs);
   check_annotations(*this);
@@ -97,14 +108,14 @@ void Options::check_samples() const {
     throw Error(
         ErrorCode::invalid_argument,
         "`fast_decode` decodes at a size near that of all samples, and samples of any size have none");
-  if (samples_per_shard == 0 && shard_size_bytes < preprocess.sample_spec().size_bytes())
+  if (samples_per_shard == 0 && shard_bytes < preprocess.sample_spec().size_bytes())
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("`shard_size_bytes` {} is less than one sample of {} bytes: give a larger size",
-                            shard_size_bytes, preprocess.sample_spec().size_bytes()));
+                fmt::format("`shard_bytes` {} is less than one sample of {} bytes: give a larger size",
+                            shard_bytes, preprocess.sample_spec().size_bytes()));
   if (samples_per_shard > kMostPerShard)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("`samples_per_shard` is {}; it must be 1 to 100,000,000, or 0 for as many as "
-                            "`shard_size_bytes` holds",
+                            "`shard_bytes` holds",
                             samples_per_shard));
   if (jobs > 1024)
     throw Error(ErrorCode::invalid_argument, fmt::format("`jobs` is {}; it must be at most 1024", jobs));
@@ -162,7 +173,7 @@ std::uint64_t Options::per_shard() const { return per_shard(preprocess.sample_sp
 std::uint64_t Options::per_shard(std::uint64_t sample_bytes) const {
   if (samples_per_shard != 0) return samples_per_shard;
   if (sample_bytes == 0) sample_bytes = guessed_bytes(preprocess);
-  return std::clamp<std::uint64_t>(shard_size_bytes / sample_bytes, 1, kMostPerShard);
+  return std::clamp<std::uint64_t>(shard_bytes / sample_bytes, 1, kMostPerShard);
 }
 
 unsigned Options::threads() const {

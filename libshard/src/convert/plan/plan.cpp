@@ -206,14 +206,14 @@ void scan_inputs(const Options& options, Plan& plan) {
   const bool from_members = takes_member_columns(options);
   if (from_members && !source_kind(options.images).has_side_members)
     throw Error(ErrorCode::invalid_argument,
-                "`column` without `labels`: give the table that has these columns, or convert a WebDataset, "
+                "`columns` without `labels`: give the table that has these columns, or convert a WebDataset, "
                 "whose archives have them");
   plan.list = scan({options.images, options.root, options.array_layout,
                     from_members ? members_of(options.columns) : std::set<std::string>{}});
   if (options.pages && (!options.labels.empty() || has_annotations(options) || from_members))
     throw Error(
         ErrorCode::invalid_argument,
-        "`pages` together with `labels`, `coco`, `yolo`, `voc` or `column`: these name files, not pages");
+        "`pages` together with `labels`, `coco`, `yolo`, `voc` or `columns`: these name files, not pages");
   if (plan.list.server && options.on_error == OnError::fail && !plan.list.rejects.empty())
     throw Error(ErrorCode::corrupt,
                 fmt::format("{}: {} (`on_error` fail)", quoted_key(plan.list.rejects.front().key),

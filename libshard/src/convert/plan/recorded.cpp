@@ -160,7 +160,7 @@ std::string fingerprint_with_codec(const DatasetInfo& info, const CodecSpec& cod
   if (info.samples_per_shard != 0) return fingerprint_of(other, info.samples_per_shard);
   std::uint64_t fullest = 1;
   for (const ShardSummary& shard : info.shards) fullest = std::max(fullest, shard.samples);
-  for (const std::uint64_t shard_bytes : {Options{}.shard_size_bytes, kFormerDefault}) {
+  for (const std::uint64_t shard_bytes : {Options{}.shard_bytes, kFormerDefault}) {
     if (info.spec.is_free()) break;  // these always record it
     const std::uint64_t by_default = std::max<std::uint64_t>(1, shard_bytes / info.spec.size_bytes());
     if (fingerprint_of(info, by_default) == info.fingerprint) return fingerprint_of(other, by_default);

@@ -11,32 +11,31 @@ namespace shard::convert {
 namespace setters {
 
 static const TextOption kOptions[] = {
-    // name, flag, group, value, by default, help, may be given several times, what it does
+    // name, flag, group, value, by default, help, may be given several times, what it does, is common
     {"labels", "--labels", "Input", "FILE", "", R"(
       Take the labels from a CSV table with lines path,label or path,v1,...,vk. The paths are relative to IMAGES.
       For arrays also an array of labels (.npy, IDX), in the order in which IMAGES gives its arrays.
       Without a table, the class is the first folder of the path)",
-     false, path<&Options::labels>},
+     false, path<&Options::labels>, true},
     {"classes", "--classes", "Input", "FILE|SET", "", R"(
-      The names of the labels 0, 1, ...: a text file with one name a line, or another data set, OUT/train. With it a label means the same
-      in both, also if these images have only some of its classes. An image of another class ends the run. Without it, the classes are
-      those that the images have, sorted)",
-     false, set_classes},
+      The names of the labels. A text file with one name a line, or another data set, OUT/train. With it a
+      label means the same in both, also if these images have only some of its classes. An image of another class ends
+      the run. Without it, the classes are those that the images have, sorted)",
+     false, set_classes, true},
     {"columns", "--column", "Input", "NAME:TYPE", "", R"(
       Store a column of the table of --labels with each sample; may be given several times. The first line of the
       table names its columns: path, the others, and "label" if the classes are not the folders. TYPE is text, a
       dtype, or a dtype with a shape: f32[3] for three numbers, separated by spaces; i64[] for any number of numbers;
       f32[,4] for any number of rows of four. Without --labels: from the members of a WebDataset, 0001.NAME or NAME
       in 0001.json)",
-     true, add_column},
+     true, add_column, true},
     {"coco", "--coco", "Input", "FILE.json", "", R"(
-      Annotations in the format of COCO: their boxes, keypoints and captions are stored as columns, in pixels of the
-      stored sample)",
-     false, path<&Options::coco>},
+      Boxes, keypoints and captions in the format of COCO. They are stored as columns, in pixels of the stored sample)",
+     false, path<&Options::coco>, true},
     {"yolo", "--yolo", "Input", "DIR", "", R"(
-      A folder with the boxes of each image in the format of YOLO: the same path with the extension .txt, lines "class cx cy w h"
-      with fractions of the image. They are stored as the columns of --coco)",
-     false, path<&Options::yolo>},
+      A folder with the boxes of each image in the format of YOLO. A file has the path of its image with the extension
+      .txt, and lines "class cx cy w h" with fractions of the image. They are stored as the columns of --coco)",
+     false, path<&Options::yolo>, true},
     {"yolo_keypoints", "--yolo-keypoints", "Input", "N", "", R"(
       The lines of --yolo have N keypoints behind the box: x y, or x y visibility)",
      false, number<&Options::yolo_keypoints>},
@@ -48,11 +47,12 @@ static const TextOption kOptions[] = {
       folder of --yolo, if it is there; all names that occur in --voc)",
      false, path<&Options::box_classes>},
     {"mask", "--mask", "Input", "DIR[,KEY=VALUE...]", "", R"(
-      A folder with a mask for each image: the same path, with the extension of a PNG or TIFF file. The index in its palette, or its gray
-      value, is the class. Masks are resized with nearest and cropped as the images, and stored as the field "mask". Settings behind DIR:
-      suffix=_mask (for 0001_mask.png of 0001.jpg), classes=N (an image whose mask has other values than 0 to N - 1 is rejected),
-      ignore=VALUE (a further value, for pixels without a class: 255 for Pascal VOC))",
-     false, set_mask},
+      A folder with a mask for each image. A mask has the path of its image, with the extension of a PNG or TIFF file.
+      The index in its palette, or its gray value, is the class. Masks are resized with nearest and cropped as the
+      images, and stored as the field "mask". Settings behind DIR: suffix=_mask (for 0001_mask.png of 0001.jpg),
+      classes=N (an image whose mask has other values than 0 to N - 1 is rejected), ignore=VALUE (a further value, for
+      pixels without a class: 255 for Pascal VOC))",
+     false, set_mask, true},
     {"pairs", "--pair", "Input", "NAME=DIR[,KEY=VALUE...]", "", R"(
       A folder with a second image for each image: the same path, also with another extension. It is stored as the field NAME; may be
       given several times. Settings behind DIR: dtype=u16 (without it, that of the first file), filter=nearest (without it,
@@ -65,7 +65,7 @@ static const TextOption kOptions[] = {
     {"unlisted", "--unlisted", "Input", "reject|skip", "reject", R"(
       What to do with images that --labels does not name: reject them, or skip them to convert a subset)",
      false, word<&Options::unlisted>},
-    {"array_layout", "--array-layout", "Input", "LAYOUT", "", R"(
+    {"array_layout", "--array-layout", "Input", "nhwc|nchw|hwc|chw|hw", "", R"(
       The axes of arrays: nhwc (images, rows, columns, channels) or nchw, where the shape does not say it. Where each .npy file
       has one image, hwc, chw or hw: IMAGES may then be a folder of them, and they may have different shapes)",
      false, set_array_layout},
@@ -77,8 +77,8 @@ static const TextOption kOptions[] = {
       Report hidden files, system files and files that are not images as rejects, instead of skipping them)",
      false, on<&Options::strict>},
     {"on_error", "--on-error", "Input", "skip|fail", "skip", R"(
-      skip: list bad images in OUT/rejects.csv and continue; fail: stop at the first one)",
-     false, word<&Options::on_error>},
+      List bad images in OUT/rejects.csv and go on, or stop at the first)",
+     false, word<&Options::on_error>, true},
     {"on_warning", "--on-warning", "Input", "harmless|accept|reject", "harmless", R"(
       Which JPEGs with decoder warnings are stored. harmless: those with complete pixels; accept: all, with gray
       for missing pixels; reject: none)",
@@ -88,23 +88,22 @@ static const TextOption kOptions[] = {
      false, on<&Options::pages>},
     {"max_pixels", "--max-pixels", "Input", "N", "178956970", "Reject larger images before they are decoded",
      false, number<&Options::max_pixels>},
-    {"preset", "--preset", "Pixels", "eval|train", "eval", R"(
-      eval: short side 256, centre crop 224, f16, NCHW, normalised. train: short side 256, centre crop 256, u8,
-      NHWC; the loader crops and normalises. Other options override the preset)",
-     false, set_preset},
-    {"resize", "--resize", "Pixels", "N", "256", "Length of the short side after resizing", false,
-     set_resize},
-    {"crop", "--crop", "Pixels", "N|WxH|none", "by preset", "Centre crop; none needs --squash", false,
-     set_crop},
+    {"preset", "--preset", "Pixels", "train|eval", "train", R"(
+      What a sample is: 256x256 u8, or 224x224 f16. train: short side 256, centre crop 256, u8, NHWC; the loader crops
+      and normalises. eval: short side 256, centre crop 224, f16, NCHW, normalised. Other options override the preset)",
+     false, set_preset, true},
+    {"resize", "--resize", "Pixels", "N", "256", "Length of the short side after resizing", false, set_resize,
+     true},
+    {"crop", "--crop", "Pixels", "N|WxH|none", "by preset, at most --resize",
+     "Centre crop; none needs --squash", false, set_crop, true},
     {"squash", "--squash", "Pixels", "WxH", "", R"(
       Resize to exactly this size, and ignore the aspect ratio. Nothing is cropped unless --crop is given)",
      false, set_squash},
     {"size", "--size", "Pixels", "original|N", "", R"(
-      original: each sample keeps the size of its image (docs/sizes.md), and --preset is train if it is not given. N: the same as
-      --resize N --crop N)",
-     false, set_size},
+      original: each sample keeps the size of its image (docs/sizes.md). N: the same as --resize N --crop N)",
+     false, set_size, true},
     {"longest", "--longest", "Pixels", "N", "", R"(
-      As --size original, but images whose long side is longer than N are made smaller. No image is made larger)",
+      As --size original, but at most N pixels on the long side. Larger images are made smaller, none is made larger)",
      false, set_longest},
     {"shortest", "--shortest", "Pixels", "N", "", "The same for the short side", false, set_shortest},
     {"area", "--area", "Pixels", "N|WxH", "", "The same for the number of pixels: 1M, 512x512", false,
@@ -112,28 +111,28 @@ static const TextOption kOptions[] = {
     {"multiple", "--multiple", "Pixels", "N", "1", R"(
       With --size original, --longest, --shortest or --area: both sides become multiples of N, by a centre crop)",
      false, set_multiple},
-    {"filter", "--filter", "Pixels", "NAME", "bilinear",
+    {"filter", "--filter", "Pixels", "bilinear|bicubic|lanczos|box|nearest", "bilinear",
      "bilinear, bicubic, lanczos, box or nearest, with Pillow's results", false, set_filter},
     {"fast_decode", "--fast-decode", "Pixels", "", "", R"(
       Decode JPEGs at a reduced size that still covers the target. Faster, but the pixels differ; the data set
       records it)",
      false, on<&Options::fast_decode>},
-    {"dtype", "--dtype", "Values", "DTYPE", "by preset", R"(
-      Data type of the stored values: u8, u16, f16, bf16 or f32 (also uint8, uint16, ...). u16 keeps all 16 bits of PNG, TIFF
-      and arrays; images of 8 bits become value x 257)",
-     false, set_dtype},
+    {"dtype", "--dtype", "Values", "u8|u16|f16|bf16|f32", "by preset", R"(
+      Data type of the stored values (also uint8, uint16, ...). u16 keeps all 16 bits of PNG, TIFF and arrays; images of
+      8 bits become value x 257)",
+     false, set_dtype, true},
     {"channels", "--channels", "Values", "keep|N", "RGB", R"(
-      keep: the samples have the channels, and without --dtype the data type, of the first image, which all others must have
-      too. N: so many channels. Without it, images become RGB of 8 bits, except for --dtype u16 and for images that RGB cannot
-      hold (floats, more than four bands), which are kept)",
+      keep: the channels of the first image, and without --dtype its data type. All others must have the same. N: so
+      many channels. Without it, images become RGB of 8 bits, except for --dtype u16 and for images that RGB cannot hold
+      (floats, more than four bands), which are kept)",
      false, set_channels},
     {"depth", "--depth", "Values", "N", "16", R"(
       Images of 16 bits have numbers of N bits, 9 to 16, as those of many sensors: as RGB of 8 bits they keep the highest 8 of these. An
       image with a larger number is rejected; 9 to 16)",
      false, number<&Options::depth, 9, 16>},
-    {"layout", "--layout", "Values", "LAYOUT", "by preset", "Order of the axes: nchw or nhwc", false,
+    {"layout", "--layout", "Values", "nchw|nhwc", "by preset", "Order of the axes: nchw or nhwc", false,
      set_layout},
-    {"normalize", "--normalize", "Values", "NAME", "imagenet", R"(
+    {"normalize", "--normalize", "Values", "imagenet|clip|half|none", "imagenet", R"(
       Mean and standard deviation: imagenet, clip, half (both 0.5) or none (values from 0 to 1). Floats are stored
       normalised. For u8 the numbers are only recorded, and the loader applies them)",
      false, set_normalize},
@@ -141,11 +140,12 @@ static const TextOption kOptions[] = {
       The mean of each channel, in units of 0 to 1, instead of that of --normalize. Not for images of floats, which are kept)",
      false, set_mean},
     {"std", "--std", "Values", "R,G,B,...", "", "The standard deviation, likewise", false, set_std},
-    {"codec", "--codec", "Output", "CODEC", "none", R"(
+    {"codec", "--codec", "Output", "none|packed|zstd|jpeg", "none", R"(
       How samples are stored. Without loss: none, packed (about half the bytes on photographs), or zstd:LEVEL with
-      a level of 1 to 19 (zstd alone: 3). jpeg: with --size original JPEG files are stored as they are, byte for byte, and
-      progressive ones as baseline with the same pixels; all other images, and all of another size, are encoded with --quality. With jpeg, --preset is train if it is not given)",
-     false, set_codec},
+      a level of 1 to 19 (zstd alone: 3). jpeg: with --size original JPEG files are stored as they are, byte for byte,
+      and progressive ones as baseline with the same pixels; all other images, and all of another size, are encoded with
+      --quality)",
+     false, set_codec, true},
     {"quality", "--quality", "Output", "N", "95", R"(
       The quality of the images that --codec jpeg encodes, 1 to 100. JPEG files that are stored as they are keep theirs)",
      false, set_quality},
@@ -153,19 +153,19 @@ static const TextOption kOptions[] = {
       With --codec jpeg and --size original: do not decode the JPEG files that are stored as they are, which takes most of the time.
       Their frames have digests, their pixels have none)",
      false, on<&Options::no_sample_digest>},
-    {"shard_size_bytes", "--shard-size", "Output", "BYTES", "1GiB",
-     "Bytes of samples per shard, before the codec; not with --samples-per-shard", false, set_shard_size},
+    {"shard_bytes", "--shard-bytes", "Output", "BYTES", "1GiB",
+     "Bytes of samples per shard, before the codec; not with --samples-per-shard", false, set_shard_bytes},
     {"samples_per_shard", "--samples-per-shard", "Output", "N", "",
      "The same as a number of samples, 1 to 100000000", false, number<&Options::samples_per_shard, 1>},
     {"overwrite", "--overwrite", "Output", "", "", R"(
       Convert everything again. The old data set stays until the new one is complete. Not with --refresh or --append)",
-     false, on<&Options::overwrite>},
+     false, on<&Options::overwrite>, true},
     {"refresh", "--refresh", "Output", "", "", R"(
-      Compare all inputs with those of the existing data set, and convert only the shards whose inputs changed)",
-     false, on<&Options::refresh>},
+      Convert only the shards whose inputs changed. All inputs are compared with those of the existing data set)",
+     false, on<&Options::refresh>, true},
     {"append", "--append", "Output", "", "", R"(
       Add the images to the finished data set OUT, as further shards. All other options must be as recorded there)",
-     false, on<&Options::append>},
+     false, on<&Options::append>, true},
     {"work", "--work", "Output", "DIR", "in TMPDIR, or /tmp", R"(
       For OUT in an object store: the folder for shards until they are uploaded, four at most. The same command with the same DIR
       continues)",
@@ -203,7 +203,7 @@ void check_together(const TextOptions& text) {
                   fmt::format("`{}` and `{}` exclude each other: {}", one, other, why));
   };
   exclude("squash", "resize", "squash sets both sides");
-  exclude("samples_per_shard", "shard_size_bytes", "each says how many samples a shard has");
+  exclude("samples_per_shard", "shard_bytes", "each says how many samples a shard has");
   constexpr std::string_view kSizes[] = {"size", "longest", "shortest", "area"};
   for (std::size_t i = 0; i < std::size(kSizes); ++i) {
     for (const std::string_view other : {"resize", "crop", "squash"})
@@ -248,13 +248,15 @@ const std::vector<std::string>& TextOptions::values(std::string_view name) const
 
 void apply(const TextOptions& text, Options& options) {
   check_together(text);
-  const std::string by_default = gives_free_size(text) || gives_jpeg(text) ? "train" : "eval";
-  setters::set_preset(options, "preset", text.has("preset") ? text.values("preset").front() : by_default);
+  setters::set_preset(options, "preset", text.has("preset") ? text.values("preset").front() : "train");
   for (const TextOption& option : setters::kOptions)
     if (option.name != "preset")
       for (const std::string& value : text.values(option.name)) option.set(options, option.name, value);
   image::PreprocessOptions& p = options.preprocess;
   if (p.squash && !text.has("crop")) p.crop.reset();
+  // The preset's crop, but no larger than what is resized.
+  if (text.has("resize") && !text.has("crop") && p.crop && p.resize_short < p.crop->width)
+    p.crop = image::Size{p.resize_short, p.resize_short};
   options.keep_dtype = !text.has("dtype");
   options.keep_normalization = !text.has("normalize") && !text.has("mean") && !text.has("std");
   if (p.normalization.mean.size() != p.normalization.std.size())  // one of them is that of a preset

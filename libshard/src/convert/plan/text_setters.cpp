@@ -88,7 +88,7 @@ auto named(std::string_view name, Parse parse) {
 }
 
 [[noreturn]] void refuse_column(const std::string& text) {
-  refuse("column", text,
+  refuse("columns", text,
          "expected NAME:TYPE, with a type such as text, f32, f32[3] (three numbers), i64[] (any number of "
          "numbers) or "
          "f32[,4] (any number of rows of four)");
@@ -162,7 +162,7 @@ void set_mask(Options& options, std::string_view, const std::string& value) {
   mask.role = FieldRole::mask;
 }
 void add_pair(Options& options, std::string_view, const std::string& value) {
-  options.pairs.push_back(parse_pair("pair", value));
+  options.pairs.push_back(parse_pair("pairs", value));
 }
 void set_array_layout(Options& options, std::string_view name, const std::string& value) {
   constexpr auto kWords = words_of(ArrayLayout{});
@@ -170,14 +170,7 @@ void set_array_layout(Options& options, std::string_view name, const std::string
 }
 
 void set_preset(Options& options, std::string_view name, const std::string& value) {
-  image::PreprocessOptions& p = options.preprocess;
-  p.normalization = kImagenet;
-  constexpr std::array<std::string_view, 2> kWords{"eval", "train"};
-  if (parse_word(name, value, kWords) == 0) return;  // PreprocessOptions' defaults
-  p.resize_short = 256;
-  p.crop = image::Size{256, 256};
-  p.dtype = DType::u8;
-  p.layout = Layout::nhwc;
+  options.preprocess = preprocess_of(static_cast<Preset>(parse_word(name, value, words_of(Preset{}))));
 }
 void set_resize(Options& options, std::string_view name, const std::string& value) {
   options.preprocess.resize_short = parse_side(name, value);
@@ -261,8 +254,8 @@ void set_codec(Options& options, std::string_view name, const std::string& value
 void set_quality(Options& options, std::string_view name, const std::string& value) {
   options.codec.level = static_cast<int>(parse_whole(name, value, 1, 100));
 }
-void set_shard_size(Options& options, std::string_view name, const std::string& value) {
-  options.shard_size_bytes = named(name, [&] { return parse_size(value); });
+void set_shard_bytes(Options& options, std::string_view name, const std::string& value) {
+  options.shard_bytes = named(name, [&] { return parse_size(value); });
 }
 
 }  // namespace shard::convert::setters

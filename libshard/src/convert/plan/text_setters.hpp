@@ -68,6 +68,6 @@ void set_mean(Options& options, std::string_view name, const std::string& value)
 void set_std(Options& options, std::string_view name, const std::string& value);
 void set_codec(Options& options, std::string_view name, const std::string& value);
 void set_quality(Options& options, std::string_view name, const std::string& value);
-void set_shard_size(Options& options, std::string_view name, const std::string& value);
+void set_shard_bytes(Options& options, std::string_view name, const std::string& value);
 
 }  // namespace shard::convert::setters

@@ -155,7 +155,7 @@ std::string differences_between(const PlanRecord& there, const PlanRecord& asked
   differ("inputs", std::to_string(there.inputs), std::to_string(asked.inputs));
   if (there.fingerprint != asked.fingerprint && differences.empty())
     differences += fmt::format(
-        "\n  samples_per_shard (`samples_per_shard` or `shard_size_bytes`): not as before "
+        "\n  samples_per_shard (`samples_per_shard` or `shard_bytes`): not as before "
         "(fingerprint {} recorded, {} requested)",
         there.fingerprint, asked.fingerprint);
   return differences;

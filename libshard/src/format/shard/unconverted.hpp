@@ -50,8 +50,8 @@ class UnconvertedSamples {
   // Of a sample without further fields that is a frame: the file in it, known before that is read. Nothing:
   // the sample has to be made.
   virtual std::optional<jpeg::FrameFile> file_of(std::uint64_t) const { return std::nullopt; }
-  // Reads that file to `out`, which has its size. False: it cannot be read, or is not the one that was listed,
-  // and make() says why.
+  // Reads that file to `out`, which has its size. False: it cannot be read, or is not the one that was
+  // listed, and make() says why.
   virtual bool read_file(std::uint64_t, std::span<std::byte>) const { return false; }
 };
 

@@ -118,7 +118,7 @@ struct TransformOptions {
   std::array<double, 2> scale{0.08, 1.0};
   std::array<double, 2> ratio{3.0 / 4.0, 4.0 / 3.0};
   // Of a horizontal flip, 0 to 1.
-  double flip_probability = 0.0;
+  double flip = 0.0;
   // Delivered dtype (u8, u16, f16, bf16, f32) and layout. None: as stored.
   std::optional<DType> dtype;
   std::optional<Layout> layout;

@@ -1,7 +1,7 @@
 """Shuffled, transformed batches of a shardify data set, on a GPU or on the host.
 
     import shardloader as sl
-    sl.convert("images/train", "out/train", preset="train")
+    sl.convert("images/train", "out/train")
     train = sl.Loader(
         "out/train", batch_size=256, device="cuda:0", random_resized_crop=224, flip=True, dtype="float16"
     )
@@ -15,17 +15,16 @@ convert_shard() and finish() do the same under a scheduler. Writer and write() m
 a program hands over. decode_jpeg() decodes JPEG files without a data set. doctor() says whether a training
 loop waits for its data. Every error is a ShardError and
 also one of Python's own (ValueError, FileNotFoundError, OSError, RuntimeError). What a conversion leaves out
-is a ConversionWarning.
+is a ConversionWarning. Classes of what is returned (Batch, Conversion, Stats, ...) are in shardloader.types.
 """
 
-from . import _core
-from ._augment import Augment, Instruction, MixPairs
-from ._batch import Batch
+from typing import TYPE_CHECKING
+
+from . import _core, types
+from ._augment import Augment
 from ._buckets import buckets
-from ._convert import Conversion, convert
-from ._core import Tensor
-from ._dataset import Columns, Dataset, Finding, Keys, Mix, concat, mix
-from ._diagnosis import Diagnosis
+from ._convert import convert
+from ._dataset import Dataset, concat, mix
 from ._doctor import doctor
 from ._errors import (
     CancelledError,
@@ -39,62 +38,39 @@ from ._errors import (
     UnsupportedError,
 )
 from ._export import to_parquet
-from ._fields import Field, Fields, ImageField, Ragged, RaggedArray, Text
+from ._fields import ImageField, Ragged, Text
 from ._groups import MemoryOptions, RemoteOptions, Sampling
-from ._jpeg import DecodedImages, decode_jpeg
-from ._loader import Epoch, Loader, cuda_device_count, has_cuda
-from ._operations import Operation, ops
-from ._plan import Plan, ShardResult, convert_shard, finish, plan
-from ._progress import Progress
+from ._jpeg import decode_jpeg
+from ._loader import Loader, cuda_device_count, has_cuda
+from ._operations import ops
+from ._plan import convert_shard, finish, plan
 from ._source import Source
-from ._statistics import Stats
-from ._targets import Boxes, Geometry, Keypoints, Pixels
+from ._targets import Boxes, Keypoints, Pixels
 from ._writer import Writer, write
 
 __version__ = _core.version
 
 __all__ = [
     "Augment",
-    "Batch",
     "Boxes",
     "CancelledError",
-    "Columns",
-    "Conversion",
     "ConversionWarning",
     "CorruptError",
     "Dataset",
-    "DecodedImages",
-    "Diagnosis",
-    "Epoch",
-    "Field",
-    "Fields",
-    "Finding",
-    "Geometry",
     "ImageField",
-    "Instruction",
     "InvalidArgumentError",
     "IoError",
     "Keypoints",
-    "Keys",
     "Loader",
     "MemoryOptions",
-    "Mix",
-    "MixPairs",
     "NotFoundError",
-    "Operation",
     "Pixels",
-    "Plan",
-    "Progress",
     "Ragged",
-    "RaggedArray",
     "RemoteOptions",
     "ResourceError",
     "Sampling",
     "ShardError",
-    "ShardResult",
     "Source",
-    "Stats",
-    "Tensor",
     "Text",
     "UnsupportedError",
     "Writer",
@@ -111,5 +87,12 @@ __all__ = [
     "ops",
     "plan",
     "to_parquet",
+    "types",
     "write",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        instead = f": it is shardloader.types.{name}" if name in types.__all__ else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{instead}")

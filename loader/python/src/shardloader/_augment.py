@@ -86,22 +86,6 @@ def _solarize(threshold: float, p: float) -> Operation:
     return ops.solarize(threshold, p=p)
 
 
-class MixPairs(NamedTuple):
-    """Mixup and cutmix of neighbours in the global batch: rows 0 and 1, 2 and 3, ...
-
-    mixup, cutmix: parameters of the beta distribution of a sample's share; 0: never.
-        probability: of a pair being mixed.
-    cutmix_probability: of cutmix then, if both are given.
-
-    A batch then has column("labels_b"), the neighbours' labels, and column("share"), float32: what is left of
-    each row's own sample. Batch.soft_labels(classes) makes float32 [sample, classes] of them."""
-
-    mixup: float = 0
-    cutmix: float = 0
-    probability: float = 1
-    cutmix_probability: float = 0.5
-
-
 class Augment:
     """What is done with each sample: crop and flip, then operations on its pixels, in this order.
 

@@ -12,6 +12,7 @@ from . import _core, _notes, _words
 from ._convert_options import ConvertOptions, Path, for_library
 from ._declare import with_signature
 from ._errors import ShardError
+from ._progress import clock
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -38,8 +39,8 @@ class Conversion(NamedTuple):
     #: files and folders passed over: "hidden", "litter", "no_image", "walked", "unlisted" (docs/shardify.md)
     skipped: dict[str, int] = {}
     annotations: dict[str, int] = {}  #: of coco=, yolo= and voc=: objects, and what is left out
-    #: what lost most of its values although it is stored, with counts and what to do; also a
-    #: ConversionWarning
+    #: what lost most of its values, or has missing pixels, although it is stored, with counts and what to do;
+    #: also ConversionWarnings
     advice: tuple[str, ...] = ()
     #: codec "jpeg": images stored as the files that they are ("kept"), "transcoded" without loss, "encoded"
     jpeg: dict[str, int] = {}
@@ -52,11 +53,15 @@ def absolute(path: Path) -> str:
 
 
 class _Bar:
-    """tqdm where it is installed, else a line on a terminal."""
+    """tqdm where it is installed, else a line on a terminal. Rates are of the images that this call converts,
+    from the first one on: those of an earlier run are no work."""
+
+    SETTLE = 0.5  # seconds; over less, a first handful of images looks like millions a second
 
     def __init__(self) -> None:
         self._bar: Any = None
         self._shown = 0.0
+        self._first: tuple[float, int] | None = None  # when, and how many images there were
         try:
             from tqdm.auto import tqdm
 
@@ -67,15 +72,27 @@ class _Bar:
     def __call__(self, done: int, planned: int, rejected: int) -> None:
         if planned == 0:
             return
+        now = time.monotonic()
+        if self._first is None:
+            self._first = (now, done)
         if self._tqdm is not None:
             if self._bar is None:
-                self._bar = self._tqdm(total=planned, initial=0, unit="images")
+                self._bar = self._tqdm(total=planned, initial=done, unit="images")
             self._bar.update(done - self._bar.n)
             if rejected:
                 self._bar.set_postfix(rejected=rejected, refresh=False)
-        elif sys.stderr.isatty() and time.monotonic() - self._shown > 0.5:
-            self._shown = time.monotonic()
-            print(f"\r{done} / {planned} images, {rejected} rejected ", end="", file=sys.stderr, flush=True)
+        elif sys.stderr.isatty() and now - self._shown > self.SETTLE:
+            self._shown = now
+            print(f"\r{self.line(now, done, planned, rejected)} ", end="", file=sys.stderr, flush=True)
+
+    def line(self, now: float, done: int, planned: int, rejected: int) -> str:
+        """What the terminal shows, `now` seconds on a clock."""
+        text = f"{done} / {planned} images, {rejected} rejected"
+        since, before = self._first or (now, done)
+        if now - since < self.SETTLE or done <= before:
+            return text
+        rate = (done - before) / (now - since)
+        return f"{text}, {rate:.0f} images/s, {clock((planned - done) / rate)} left"
 
     def close(self) -> None:
         if self._bar is not None:
@@ -97,18 +114,19 @@ def convert(
         (.npy, .npz, IDX, CIFAR's files); or "@FILE": a list of paths, one a line. Archives and the files of a
         list can be on servers (docs/remote.md).
     out: a folder, or "s3://BUCKET/PREFIX", to which each shard is uploaded when it is finished.
-    preset: "eval" (short side 256, centre crop 224, float16 NCHW, normalised) or "train" (256x256 uint8
-        NHWC, to be cropped and normalised while training). None: "eval". The options below change single
+    preset: "train" (short side 256, centre crop 256, uint8 NHWC, to be cropped and normalised while training)
+        or "eval" (centre crop 224, float16 NCHW, normalised). None: "train". The options below change single
         parts of it; None leaves them as they are.
     progress: True for a bar (tqdm where it is installed), or a function (done, planned,
         rejected) that is called some times a second.
 
     What a sample is:
-    resize: length of the short side in pixels. crop: N or (height, width) around the centre, or "none".
-        squash: the (height, width) to which images are resized without keeping their aspect ratio.
-    size: "original" keeps each image's own size (docs/sizes.md), and preset is then "train" if it is not
-        given; N is short for resize=N, crop=N. longest, shortest: pixels of that side, or area: of the image,
-        to which larger images are resized. multiple: of which both sides are made multiples.
+    resize: length of the short side in pixels. crop: N or (height, width) around the centre, or "none"; None:
+        the preset's, at most resize. squash: the (height, width) to which images are resized without keeping
+        their aspect ratio.
+    size: "original" keeps each image's own size (docs/sizes.md); N is short for resize=N, crop=N. longest,
+        shortest: pixels of that side, or area: of the image, to which larger images are resized. multiple: of
+        which both sides are made multiples.
     filter: "bilinear", "bicubic", "lanczos", "box" or "nearest", as Pillow defines them.
     dtype: "uint8", "uint16", "float16", "bfloat16" or "float32", or numpy's or PyTorch's. "uint16" keeps all
         bits of images of 16 bits. layout: "nchw" or "nhwc".
@@ -122,11 +140,11 @@ def convert(
     What is stored:
     codec: "none", "zstd", "zstd:LEVEL" or "packed", all without loss; or "jpeg": with size="original" JPEG
         files are stored as they are, progressive ones as baseline with the same pixels, and all other
-        images are encoded (preset is then "train" if it is not given).
+        images are encoded.
         quality: of the images that codec "jpeg" encodes, 1 to 100. None: 95.
         no_sample_digest: JPEG files that are stored as they are are not decoded, so their pixels have no
         digests.
-    shard_size_bytes or samples_per_shard: the size of a shard.
+    shard_bytes (a number, or "256MiB") or samples_per_shard: the size of a shard.
 
     Which images, and their labels:
     classes: the names of the labels 0, 1, ...: a list, a text file with one name a line, or another data set,

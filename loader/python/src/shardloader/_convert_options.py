@@ -119,7 +119,7 @@ class SampleOptions(TypedDict, total=False):
     codec: Annotated[str | None, _word]
     quality: Annotated[int | None, _quality]
     no_sample_digest: Annotated[bool, _flag, False]
-    shard_size_bytes: Annotated[int | None, _whole]
+    shard_bytes: Annotated[int | str | None, _number_or_word]
     samples_per_shard: Annotated[int | None, _whole]
     classes: Annotated[Path | Sequence[str] | None, class_names]
     on_error: Annotated[str | None, _word]

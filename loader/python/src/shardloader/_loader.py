@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _check, _core
 from ._arrays import Torch, framework_of
-from ._augment import Augment, MixPairs
+from ._augment import Augment
 from ._batch import Batch, ordinal_of
 from ._dataset import Dataset, Mix
 from ._declare import declared, taken, with_signature
@@ -102,7 +102,7 @@ def sequential_sampler() -> type[Sampler]:
 # The parameters of Loader beside its options.
 _NAMED = tuple(
     "data batch_size device framework shuffle sampling window_shards tail drop_last rank world_size augment "
-    "views mix fields as_stored progress".split()
+    "views fields as_stored progress".split()
 )
 
 
@@ -111,14 +111,16 @@ def _number(epoch: Any) -> int:
 
 
 class Loader:
-    """Batches of a data set on a device, prefetched by threads of the library. There are no worker processes.
+    """Batches of a data set, prefetched; the last, incomplete batch is dropped unless drop_last=False.
+
+    Threads of the library prefetch to the device. There are no worker processes.
 
     data: a Dataset, its path, or a mix(). A folder of images, or what else convert() takes, needs no
         conversion: it is Source(path).
     batch_size: samples per batch of this rank. The global batch is batch_size x world_size.
     device: "cpu", "cuda" (torch's current device, else 0) or "cuda:N".
     framework: the kind of arrays: "torch", "numpy" (host only), "cupy" (GPU only), "jax"
-        (copies), None (shardloader.Tensor, for any consumer of DLPack), or "auto": torch if it is
+        (copies), None (shardloader.types.Tensor, for any consumer of DLPack), or "auto": torch if it is
         installed, else numpy or cupy.
 
     Order. The same seed gives the same batches, bit for bit, for every transport, number of threads,
@@ -172,7 +174,12 @@ class Loader:
         layout, mean and std are given here or there, not both.
     views: several Augments: each sample is delivered once for each of them, with its own size, operations and
         dtype. Batch.views has their images; Batch.images is the first one. A sample crosses the link once.
-    mix: MixPairs(mixup=0.2, cutmix=1.0): neighbours of the batch are mixed. The batch size must be even.
+    mixup, cutmix: neighbours of the global batch (rows 0 and 1, 2 and 3, ...) are mixed: parameters of the
+        beta distributions from which each pair draws the share that its samples keep, for instance mixup=0.2,
+        cutmix=1.0. 0: never. mix_probability: of a pair being mixed (1). cutmix_probability: of cutmix then,
+        if both are given (0.5). A batch has column("labels_b"), the neighbours' labels, and column("share"),
+        float32: what is left of each row's own sample. Batch.soft_labels(classes) makes float32 [sample,
+        classes] of them. batch_size must be even.
     dtype: "uint8", "uint16", "float16", "bfloat16", "float32" (or "u8", "u16", "f16", "bf16", "f32"), or a
         numpy or torch dtype. Default: as stored. uint8 samples delivered as floats are (byte / 255 - mean) /
         std; uint16 ones are divided by 65535. Tensors are delivered as stored, or cast between float dtypes.
@@ -234,8 +241,8 @@ class Loader:
     def __init__(
         self,
         data: Dataset | Mix | str | os.PathLike[str],
-        *,
         batch_size: int = 256,
+        *,
         device: Any = "cpu",
         framework: str | None = "auto",
         shuffle: bool = True,
@@ -247,7 +254,6 @@ class Loader:
         world_size: int | None = None,
         augment: Augment | None = None,
         views: Sequence[Augment] = (),
-        mix: MixPairs | None = None,
         fields: Mapping[str, Target] | Sequence[str] | None = None,
         as_stored: Sequence[str] = (),
         progress: bool | Callable[[Progress], None] = False,
@@ -260,6 +266,7 @@ class Loader:
         if window_shards is not None and not shuffle:
             raise InvalidArgumentError("window_shards is a kind of shuffle, but shuffle is False")
         passed = taken("Loader()", options, LoaderOptions, _NAMED)
+        mixed_pairs = options_of_mix(passed)
         of_view = {name: passed.pop(name) for name in declared(ViewOptions)}
         check_given_once(of_view, augment, views)
         of_view["mean"], of_view["std"] = mean_and_std(self.data, of_view["mean"], of_view["std"])
@@ -279,7 +286,7 @@ class Loader:
             "samples_per_epoch": passed["samples_per_epoch"] or (mixed and mixed.epoch_size) or 0,
             **options_of_views(self._own, augment, views),
             "unnamed_layout": unnamed_layout(arrays),
-            "mix": None if mix is None else options_of_mix(mix),
+            "mix": mixed_pairs,
             **target_options(fields or {}, self.data, "nchw" if isinstance(arrays, Torch) else "", as_stored),
         }
         if window_shards is not None:

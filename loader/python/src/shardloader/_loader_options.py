@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from . import _check, _core
 from ._arrays import Framework, Torch, dtype_name
-from ._augment import Augment, MixPairs
+from ._augment import Augment
 from ._dataset import Dataset, Mix
 from ._declare import as_it_is
 from ._errors import InvalidArgumentError
@@ -35,6 +35,15 @@ def _buckets(name: str, value: Any) -> list[tuple[int, int]]:
     return [_check.size(f"{name}[{number}]", one) for number, one in enumerate(value)]
 
 
+def _number(name: str, value: Any) -> float:
+    if not isinstance(value, (bool, str)) and hasattr(value, "__float__"):
+        try:
+            return float(value)
+        except (TypeError, ValueError):  # an array of several
+            pass
+    return _check.refuse(name, value, "a number")
+
+
 class LoaderOptions(ViewOptions, total=False):
     """Options of a Loader that need nothing else of it. The C++ library checks those that are as they are."""
 
@@ -46,6 +55,10 @@ class LoaderOptions(ViewOptions, total=False):
     batch_pixels: Annotated[int | None, _from_one]
     bucket_crop: Annotated[str, as_it_is, "center"]
     length_window: Annotated[int | None, _from_one]
+    mixup: Annotated[float | None, _number, 0]
+    cutmix: Annotated[float | None, _number, 0]
+    mix_probability: Annotated[float | None, _number]
+    cutmix_probability: Annotated[float | None, _number]
     correspondence: Annotated[bool, _truth, False]
     transport: Annotated[str, as_it_is, "auto"]
     prefetch: Annotated[int, as_it_is, 4]
@@ -197,12 +210,20 @@ def _view(own: dict[str, Any], augment: Augment | None, number: int) -> dict[str
     }
 
 
-def options_of_mix(mix: MixPairs) -> dict[str, float]:
-    if not isinstance(mix, MixPairs):
-        raise InvalidArgumentError(f"mix is {mix!r}; expected MixPairs(mixup=..., cutmix=...)")
-    if mix.mixup == 0 and mix.cutmix == 0:
-        raise InvalidArgumentError("mix: mixup and cutmix are 0; expected a number above 0 for one of them")
-    return mix._asdict()
+def options_of_mix(passed: dict[str, Any]) -> dict[str, float] | None:
+    """Takes what is about mixup and cutmix from the options. None: neither."""
+    mixup, cutmix = passed.pop("mixup") or 0.0, passed.pop("cutmix") or 0.0
+    further = {name: passed.pop(name) for name in ("mix_probability", "cutmix_probability")}
+    if mixup == 0 and cutmix == 0:
+        for name, value in further.items():
+            if value is not None:
+                raise InvalidArgumentError(
+                    f"{name} is {value}, but neither mixup nor cutmix is given: give one of them, as "
+                    "mixup=0.2 or cutmix=1.0"
+                )
+        return None
+    given = {name: value for name, value in further.items() if value is not None}
+    return {"mixup": mixup, "cutmix": cutmix, **given}
 
 
 def options_of_views(

@@ -62,7 +62,7 @@ def plan(images: Path, out: Path, **options: Any) -> Plan:
     work; `out` is a folder. jobs is the number of threads of each convert_shard(); give jobs=1 if your
     scheduler runs a task per CPU.
 
-        plan = sl.plan("images/train", "out/train", preset="train", jobs=1)
+        plan = sl.plan("images/train", "out/train", jobs=1)
         client.gather(client.map(sl.convert_shard, [plan] * plan.shards, range(plan.shards)))    # Dask
         sl.finish(plan)
     """

@@ -30,7 +30,8 @@ def _gib(count: float) -> str:
     return f"{count / 2**30:.2f} GiB" if count >= 2**30 else f"{count / 2**20:.1f} MiB"
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """ "1:05" or "1:00:05"."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
 
@@ -41,9 +42,9 @@ def line_of(now: Progress) -> str:
     if now.ended:
         return (
             f"epoch {now.epoch}: {now.shards} of {now.total_shards} shards came, "
-            f"{_gib(now.fetched_bytes)} fetched in {_clock(now.seconds)}, {rate}"
+            f"{_gib(now.fetched_bytes)} fetched in {clock(now.seconds)}, {rate}"
         )
-    left = "" if now.seconds_left is None else f", {_clock(now.seconds_left)} left"
+    left = "" if now.seconds_left is None else f", {clock(now.seconds_left)} left"
     return (
         f"epoch {now.epoch}: {now.shards} of {now.total_shards} shards, "
         f"{_gib(now.bytes)} of {_gib(now.total_bytes)}, {rate}{left}"

@@ -33,9 +33,10 @@ _SIZES = ("preset", "resize", "crop", "squash", "size", "longest", "shortest", "
 class Source(Dataset):
     """Images as a data set without a conversion: each sample is decoded when it is read.
 
-    images, options: as in convert(), without those about what is written. If none says how large samples are
-        (preset, resize, crop, squash, size, longest, shortest, area), images keep their size
-        (size="original"), in uint8. codec has no effect but that of "jpeg" on images that are no JPEG files.
+    images, options: as in convert(), without those about what is written, and with the same default preset,
+        "train". But if none says how large samples are (preset, resize, crop, squash, size, longest,
+        shortest, area), images keep their size (size="original"). codec has no effect but that of "jpeg" on
+        images that are no JPEG files.
 
     Samples, keys, labels, columns and a loader's batches are those of convert() with the same options, as
     long as no image is a reject there, so training may begin before a conversion, and go on with its data

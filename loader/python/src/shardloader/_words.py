@@ -49,7 +49,6 @@ def of_loader(error: ShardError, crop: str | None) -> ShardError:
         (r" \(crop_height x crop_width\)", f" ({crop})"),
         (r"\bcrop_(height|width)\b", crop),
         (r"\brandom_resized\b", "random_resized_crop"),
-        (r"\bflip_probability\b", "flip"),
         (r"\boption ragged names\b", "max_rows or flat names"),
         (
             r"\bneed order shuffle and partition global\b",

@@ -156,7 +156,7 @@ class Writer:
     """Makes a data set of images that come from anywhere: rows of a table,
     records of another format, a model.
 
-        with sl.Writer("out/train", preset="train", classes=["ant", "bee"]) as writer:
+        with sl.Writer("out/train", classes=["ant", "bee"]) as writer:
             for row in rows:
                 writer.add(row["name"], row["jpeg"], "ant", caption=row["caption"])
 
@@ -183,7 +183,7 @@ class Writer:
 
     The other options are those of convert().
 
-    samples_per_shard: by default as many as shard_size_bytes holds,
+    samples_per_shard: by default as many as shard_bytes holds,
         or fewer where columns are so wide that a shard could not hold them.
 
     Threads may add at once; the order of the rows is that of the calls. What is added before close() is

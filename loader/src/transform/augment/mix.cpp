@@ -19,11 +19,11 @@ void check_mix(const MixOptions& options) {
   const auto within = [](const char* name, double value, double high) {
     if (!(value >= 0 && value <= high))
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("mix: {} is {}; it must be 0 to {}", name, value, high));
+                  fmt::format("{} is {}; it must be 0 to {}", name, value, high));
   };
   within("mixup", options.mixup, 1e6);
   within("cutmix", options.cutmix, 1e6);
-  within("probability", options.probability, 1);
+  within("mix_probability", options.probability, 1);
   within("cutmix_probability", options.cutmix_probability, 1);
 }
 

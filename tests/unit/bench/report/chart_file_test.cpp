@@ -32,5 +32,17 @@ TEST(ChartFile, IsSvgThatEscapesItsLabels) {
   EXPECT_SHARD_ERROR(check_chart_file("chart.pdf"), ErrorCode::invalid_argument, "ending in .svg");
 }
 
+TEST(ChartFigure, HasAPictureForWindowsAndOneForPhones) {
+  PageChart chart{"title", "samples/s"};
+  chart.bars = {{"a label as long as a phone is wide, and no longer", 1000, 900, chart.group("one"), false}};
+  const std::string figure = chart_figure(chart, "load-chart0");
+  for (const char* part :
+       {"<svg class=\"wide\" role=\"img\" aria-labelledby=\"load-chart0-t load-chart0-d\" viewBox=\"0 0 960 ",
+        "<svg class=\"narrow\" role=\"img\" aria-labelledby=\"load-chart0-n-t load-chart0-n-d\" viewBox=\"0 "
+        "0 360 ",
+        "id=\"load-chart0-t\"", "id=\"load-chart0-n-t\"", "id=\"load-chart0-d\"", "id=\"load-chart0-n-d\""})
+    EXPECT_NE(figure.find(part), std::string::npos) << part << '\n' << figure;
+}
+
 }  // namespace
 }  // namespace shard::bench

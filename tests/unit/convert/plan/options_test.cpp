@@ -19,15 +19,15 @@ TEST(ConvertOptions, RefuseWhatCannotBe) {
   options.overwrite = true;
   EXPECT_SHARD_ERROR(options.check(), ErrorCode::invalid_argument, "`overwrite` with several processes");
   options.overwrite = false;
-  options.shard_size_bytes = 1000;
-  EXPECT_SHARD_ERROR(options.check(), ErrorCode::invalid_argument, "`shard_size_bytes` 1000");
+  options.shard_bytes = 1000;
+  EXPECT_SHARD_ERROR(options.check(), ErrorCode::invalid_argument, "`shard_bytes` 1000");
 }
 
 TEST(ConvertOptions, PutAtMostOneHundredMillionSamplesIntoAShard) {
   Options options;
   options.images = "in";
   options.out = "out";
-  options.preprocess.crop = image::Size{1, 1};  // of 6 bytes, so that a shard of 1 GiB would hold more
+  options.preprocess.crop = image::Size{1, 1};  // of 3 bytes, so that a shard of 1 GiB would hold more
   EXPECT_EQ(options.per_shard(), 100'000'000U);
   options.check();
   options.samples_per_shard = 100'000'001;

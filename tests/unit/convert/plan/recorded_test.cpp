@@ -8,6 +8,8 @@
 #include "expect_error.hpp"
 #include "shard/convert/convert.hpp"
 #include "shard/convert/recorded.hpp"
+#include "shard/convert/text_options.hpp"
+#include "shard/convert/writer.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {
@@ -40,6 +42,31 @@ TEST(ConvertOptions, ComeBackFromTheRecordedPipeline) {
   EXPECT_SHARD_ERROR(preprocess_options_from(info), ErrorCode::unsupported, "filter \"hamming\"");
 }
 
+TEST(Preset, IsTrainForStructsAndTextsAlike) {
+  const std::vector<ColumnSpec> labels{{"labels", DType::i64, {}}};
+  const auto of_text = [](std::initializer_list<std::pair<const std::string_view, std::string>> text) {
+    Options options;
+    convert::apply(TextOptions(text), options);
+    return options;
+  };
+  const Options train = of_text({{"preset", "train"}});
+  EXPECT_EQ(train.preprocess.sample_spec(), (SampleSpec{DType::u8, Layout::nhwc, 3, 256, 256}));
+  for (const Options& options : {Options{}, static_cast<const Options&>(WriterOptions{}), of_text({})}) {
+    EXPECT_EQ(spec_of(options, labels).fingerprint, spec_of(train, labels).fingerprint);
+    EXPECT_EQ(provenance_of(options), provenance_of(train));
+    EXPECT_EQ(options.preprocess.normalization, kImagenet);
+  }
+  EXPECT_EQ(of_text({{"preset", "eval"}}).preprocess.sample_spec(),
+            (SampleSpec{DType::f16, Layout::nchw, 3, 224, 224}));
+  // Whatever else is said.
+  EXPECT_EQ(of_text({{"size", "original"}}).preprocess.dtype, DType::u8);
+  EXPECT_EQ(of_text({{"crop", "64"}}).preprocess.layout, Layout::nhwc);
+  // A size alone makes no mistake: the preset's crop is at most as large.
+  EXPECT_EQ(of_text({{"resize", "224"}}).preprocess.crop, (image::Size{224, 224}));
+  EXPECT_EQ(of_text({{"resize", "300"}}).preprocess.crop, (image::Size{256, 256}));
+  EXPECT_EQ(of_text({{"preset", "eval"}, {"resize", "240"}}).preprocess.crop, (image::Size{224, 224}));
+}
+
 TEST(ConvertFingerprint, ChangesWithEveryOptionThatShapesTheBytes) {
   const std::vector<ColumnSpec> labels{{"labels", DType::i64, {}}};
   std::set<std::string> seen;
@@ -53,7 +80,7 @@ TEST(ConvertFingerprint, ChangesWithEveryOptionThatShapesTheBytes) {
   add([](Options& o) { o.preprocess.resize_short = 300; });
   add([](Options& o) { o.preprocess.crop = image::Size{200, 200}; });
   add([](Options& o) { o.preprocess.dtype = DType::bf16; });
-  add([](Options& o) { o.preprocess.layout = Layout::nhwc; });
+  add([](Options& o) { o.preprocess.layout = Layout::nchw; });
   add([](Options& o) { o.preprocess.normalization.mean[1] = 0.25F; });
   add([](Options& o) { o.preprocess.normalization.std[2] = 0.25F; });
   add([](Options& o) { o.codec = {CodecSpec::Kind::zstd, 3}; });

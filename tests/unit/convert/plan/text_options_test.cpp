@@ -1,6 +1,9 @@
 // Options as text.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
 #include "expect_error.hpp"
 #include "shard/convert/text_options.hpp"
 #include "shard/error.hpp"
@@ -27,7 +30,19 @@ TEST(Columns, AreWrittenAsText) {
     EXPECT_SHARD_ERROR(parsed(bad), ErrorCode::invalid_argument, "expected NAME:TYPE");
 }
 
-TEST(Quality, IsTheLevelOfCodecJpegWhosePresetIsTrain) {
+// One name at every door: what Python calls some_name is --some-name. An option that is given several times
+// is named for one value on a command line and for all of them in Python.
+TEST(TextOptions, HaveTheNamesOfTheirFlags) {
+  EXPECT_GT(text_options().size(), 40U);
+  for (const TextOption& option : text_options()) {
+    std::string flag = "--" + std::string(option.name);
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    if (option.several) flag.pop_back();
+    EXPECT_EQ(option.flag, flag);
+  }
+}
+
+TEST(Quality, IsTheLevelOfCodecJpeg) {
   Options options;
   options.images = options.out = "x";
   apply({{"codec", "jpeg"}, {"quality", "90"}}, options);

@@ -42,7 +42,7 @@ TEST_F(SampleCrops, CenterAsTorchvisionDoes) {
 
 TEST_F(SampleCrops, DependOnSeedEpochAndSampleOnly) {
   set_crop(CropKind::random_resized, 224, 224);
-  options_.flip_probability = 0.5;
+  options_.flip = 0.5;
   EXPECT_EQ(draw(1, 2), draw(1, 2));
   EXPECT_NE(draw(1, 2), draw(2, 2));
   EXPECT_NE(draw(1, 2), draw(1, 3));
@@ -65,7 +65,7 @@ TEST_F(SampleCrops, CropUniformlyAtRandom) {
 
 TEST_F(SampleCrops, FlipAsOftenAsAskedFor) {
   for (double probability : {0.0, 0.25, 1.0}) {
-    options_.flip_probability = probability;
+    options_.flip = probability;
     int flips = 0;
     for (std::uint64_t sample = 0; sample < 4000; ++sample) flips += draw(sample).flip ? 1 : 0;
     EXPECT_NEAR(flips, 4000 * probability, probability == 0.25 ? 120 : 0) << probability;

@@ -37,9 +37,9 @@ TEST_F(CheckTransform, KnowsWhenThereIsNothingToDo) {
   EXPECT_TRUE(is_identity(stored_, options_));
   set_crop(CropKind::center, 240, 320);
   EXPECT_TRUE(is_identity(stored_, options_));
-  options_.flip_probability = 0.5;
+  options_.flip = 0.5;
   EXPECT_FALSE(is_identity(stored_, options_));
-  options_.flip_probability = 0;
+  options_.flip = 0;
   set_crop(CropKind::random_resized, 240, 320);
   EXPECT_FALSE(is_identity(stored_, options_));
 }
@@ -77,8 +77,8 @@ TEST_F(CheckTransform, RefusesScaleRatioAndProbabilityOutsideTheirBounds) {
   }
   options_.ratio = {1.0, 1.0};
   for (double probability : {-0.1, 1.1, nan}) {
-    options_.flip_probability = probability;
-    expect_refusal("flip_probability is");
+    options_.flip = probability;
+    expect_refusal("flip is");
   }
 }
 

@@ -233,7 +233,7 @@ TEST_F(WideOptions, TensorsAreNeitherCroppedNorFlippedNorNormalised) {
   options.crop_height = options.crop_width = 4;
   refused(tensor_, options, "f32 [4, 8, 8]: they cannot be cropped");
   options = {};
-  options.flip_probability = 0.5;
+  options.flip = 0.5;
   refused(tensor_, options, "cannot be flipped");
   options = {};
   options.layout = Layout::nhwc;

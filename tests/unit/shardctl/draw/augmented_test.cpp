@@ -63,7 +63,7 @@ std::vector<std::vector<std::uint8_t>> delivered(const std::filesystem::path& fo
   options.transform.crop = CropKind::random_resized;
   options.transform.crop_height = data.info().spec.height;
   options.transform.crop_width = data.info().spec.width;
-  options.transform.flip_probability = 0.5;
+  options.transform.flip = 0.5;
   options.transform.dtype = DType::u8;
   options.transform.layout = Layout::nhwc;
   options.transform.operations = parse_policy(policy);
