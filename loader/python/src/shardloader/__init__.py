@@ -46,6 +46,7 @@ from ._loader import Epoch, Loader, cuda_device_count, has_cuda
 from ._operations import Operation, ops
 from ._plan import Plan, ShardResult, convert_shard, finish, plan
 from ._progress import Progress
+from ._show import Sheet
 from ._source import Source
 from ._statistics import Stats
 from ._targets import Boxes, Geometry, Keypoints, Pixels
@@ -92,6 +93,7 @@ __all__ = [
     "Sampling",
     "ShardError",
     "ShardResult",
+    "Sheet",
     "Source",
     "Stats",
     "Tensor",
