@@ -16,6 +16,7 @@ html_show_sphinx = False
 html_show_copyright = False
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
+highlight_language = "text"  # of blocks that name none: drawings, output
 copybutton_prompt_text = "$ "
 html_theme_options = {
     "light_css_variables": {

@@ -3,7 +3,6 @@
 notebook.py NOTEBOOK OUT      runs all cells in a new folder, and writes the executed notebook to OUT
 """
 
-import base64
 import sys
 import tempfile
 from pathlib import Path
@@ -28,11 +27,22 @@ def output_of(output):
         return f"`````text\n{output['text'].rstrip()}\n`````\n\n"
     data = output.get("data", {})
     if "text/html" in data:
-        return f'<div class="notebook-html">{data["text/html"]}</div>\n\n'.replace("\n\n", "\n")[:-1] + "\n\n"
+        body = data["text/html"].replace("\n\n", "\n")  # an empty line would end it
+        return f'<div class="notebook-html">{body}</div>\n\n'
     if "image/png" in data:
-        packed = base64.b64encode(base64.b64decode(data["image/png"])).decode()
-        return f'<img alt="" src="data:image/png;base64,{packed}">\n\n'
+        return f'<img alt="" src="data:image/png;base64,{data["image/png"].strip()}">\n\n'
     return f"`````text\n{data.get('text/plain', '').rstrip()}\n`````\n\n"
+
+
+def joined(outputs):
+    """What is printed in pieces, as one."""
+    done = []
+    for output in outputs:
+        if done and output["output_type"] == done[-1]["output_type"] == "stream":
+            done[-1]["text"] += output["text"]
+        else:
+            done.append(output)
+    return done
 
 
 def as_markdown(path):
@@ -42,7 +52,7 @@ def as_markdown(path):
             text += cell["source"] + "\n\n"
         elif cell["cell_type"] == "code":
             text += f"```python\n{cell['source']}\n```\n\n"
-            text += "".join(output_of(output) for output in cell["outputs"])
+            text += "".join(output_of(output) for output in joined(cell["outputs"]))
     return text
 
 

@@ -4,6 +4,8 @@ the declared options, and its docstring."""
 import enum
 import inspect
 import re
+import types
+import typing
 
 import shardloader as sl
 
@@ -84,6 +86,19 @@ def shown(value):
     return re.sub(r"<(?:class|function) '?([\w.]+)'?.*?>", r"\1", repr(value))
 
 
+def kind_of(annotation):
+    """A type as one writes it."""
+    if isinstance(annotation, str):
+        text = annotation
+    elif typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        text = " | ".join(kind_of(part) for part in typing.get_args(annotation))
+    else:
+        text = inspect.formatannotation(annotation)
+    return re.sub(r"\b(?:collections\.abc|typing|shardloader(?:\._\w+)?)\.", "", text).replace(
+        "NoneType", "None"
+    )
+
+
 def signature_of(name, thing):
     try:
         signature = inspect.signature(thing)
@@ -103,12 +118,7 @@ def signature_of(name, thing):
             parameter.kind, ""
         ) + parameter.name
         if parameter.annotation is not parameter.empty:
-            kind = (
-                parameter.annotation
-                if isinstance(parameter.annotation, str)
-                else inspect.formatannotation(parameter.annotation)
-            )
-            text += f": {kind}"
+            text += f": {kind_of(parameter.annotation)}"
         if parameter.default is not parameter.empty:
             text += f" = {shown(parameter.default)}"
         parameters.append(text)
@@ -145,14 +155,14 @@ def entry_of_member(owner, name, member):
 
 def entry(name, thing, level=2):
     """The text about one name."""
-    head = "#" * level + f" {name}\n\n"
+    head = "#" * level + f" {escaped(name)}\n\n"
     doc = thing.__doc__ if inspect.isclass(thing) or callable(thing) or name == "ops" else None
     if name == "ops":
         text = head + markdown_of(inspect.getdoc(thing) or "The operations of augmentation.") + "\n"
         for one in sorted(part for part in dir(thing) if not part.startswith("_")):
             operation = getattr(thing, one)
             if callable(operation):
-                text += f"### ops.{one}\n\n" + signature_and_text(f"ops.{one}", operation)
+                text += f"### ops.{escaped(one)}\n\n" + signature_and_text(f"ops.{one}", operation)
         return text
     if not (inspect.isclass(thing) or callable(thing)):
         return head + f"`{name}`: {escaped(repr(thing))}\n\n"
@@ -171,7 +181,9 @@ def entry(name, thing, level=2):
     for member_name, member in members_of(thing):
         title, member, is_method = entry_of_member(thing, member_name, member)
         if is_method and not isinstance(member, property):
-            text += f"{'#' * (level + 1)} {name}.{member_name}\n\n" + signature_and_text(title, member)
+            text += f"{'#' * (level + 1)} {name}.{escaped(member_name)}\n\n" + signature_and_text(
+                title, member
+            )
         elif isinstance(member, property):
             rows.append((member_name, " ".join((member.__doc__ or "").split())))
     if rows:

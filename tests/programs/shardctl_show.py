@@ -34,7 +34,7 @@ class Screen:
     """A terminal that shardctl runs in. answer: what it says to the query; None: nothing."""
 
     def __init__(self, arguments, answer=XTERM, columns=80, rows=24, **variables):
-        env = environment(TERM="xterm-256color", COLORTERM="truecolor", **variables)
+        env = environment(**{"TERM": "xterm-256color", "COLORTERM": "truecolor", **variables})
         pid, self.fd = pty.fork()
         if pid == 0:
             time.sleep(0.05)  # until the size is set

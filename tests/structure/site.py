@@ -68,7 +68,7 @@ class Site(unittest.TestCase):
             self.assertIn(piece, loading)
 
     def test_the_notebook_has_what_it_has_printed(self):
-        self.assertRegex(text_of("notebook.html"), r"epoch 29: loss [\d.]+, \d+% of the held-out pictures")
+        self.assertRegex(text_of("notebook.html"), r"epoch 19: loss [\d.]+, \d+% of the held-out pictures")
         self.assertGreater((SITE / "notebook.html").read_text().count('<img src="data:image/png;base64,'), 15)
 
     def test_links_to_files_lead_to_their_text(self):

@@ -153,6 +153,10 @@ def test_samples_of_any_size_and_gray_ones(tmp_path):
     (tall, *at, _), (wide, *at_wide, hint) = pictures_of(sl.Dataset(tmp_path / "set").show(2, size=60))
     assert tall.shape == (60, 20, 3) and at == [20, 60] and (tall == 7).all()
     assert wide.shape == (4, 60, 3) and at_wide == [60, 4] and "300x20" in hint
+    assert [at for _, *at, _ in pictures_of(sl.Dataset(tmp_path / "set").show(2, size=90))] == [
+        [30, 90],
+        [90, 6],
+    ]
 
 
 def test_a_folder_of_images_shows_itself(tmp_path):

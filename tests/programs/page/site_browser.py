@@ -3,8 +3,9 @@
 
     site_browser.py HTML [SHOTS]     HTML: build/site/html. SHOTS: a folder that gets a picture of each
 
-Pages of source files are looked at with SHOTS only. No page is wider than the screen or asks for anything that is not in the folder, none has an error, and the
-search finds what the reference says. Exit code 77: there is no browser.
+No page is wider than the screen or asks for anything that is not in the folder, none has an error, and the
+search finds what the reference says. Pages of source files are looked at with SHOTS only. Exit code 77: there
+is no browser.
 """
 
 import base64

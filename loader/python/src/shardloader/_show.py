@@ -153,11 +153,13 @@ class _Tile:
             )
         else:
             rows, columns = self.picture.shape[:2]
-            times = max(1, size // max(rows, columns))  # small pictures are enlarged
+            factor = size / max(rows, columns)  # small pictures are enlarged
+            width, height = round(columns * factor), round(rows * factor)
+            sharp = "image-rendering:pixelated;" if factor >= 2 else ""
             image = (
                 f'<img src="data:image/png;base64,{base64.b64encode(png_of(self.picture)).decode()}" '
-                f'width="{columns * times}" height="{rows * times}" alt="{html.escape(self.hint)}" '
-                f'title="{html.escape(self.hint)}" style="image-rendering:pixelated;margin:0">'
+                f'width="{width}" height="{height}" alt="{html.escape(self.hint)}" '
+                f'title="{html.escape(self.hint)}" style="{sharp}margin:0">'
             )
         line = "overflow:hidden;text-overflow:ellipsis;white-space:nowrap;font-size:12px;line-height:1.4"
         below = f'<div style="{line};opacity:.75">{html.escape(self.below)}</div>' if self.below else ""
