@@ -85,15 +85,6 @@ std::vector<std::uint64_t> parse_samples(const std::vector<std::string>& texts, 
   return indices;
 }
 
-void check_output_name(const std::string& output) {
-  std::string extension = std::filesystem::path(output).extension().string();
-  for (char& c : extension) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  if (extension == ".png") return;
-  throw Error(
-      ErrorCode::invalid_argument,
-      fmt::format("--output {}: the picture is a PNG; give a name that ends in .png", quoted(output)));
-}
-
 std::vector<std::uint64_t> chosen_samples(const ShowOptions& options, const Source& source) {
   if (!options.samples.empty() && options.count != 0)
     throw Error(ErrorCode::invalid_argument, "give either indices or --count, not both");
