@@ -70,7 +70,7 @@ MISTAKES = (
     ("shardctl ls later", 'version "9": this build reads versions 1 to', "install a later one"),
     ("shardctl info edited", '"edited": dataset.json', "it was edited or damaged"),
     ("shardctl show out 1000 -o a.png", "sample 1000 does not exist", "has 12, numbered from 0"),
-    ("shardctl show out 0", "--output is required", "--help"),
+    ("shardctl show out 0", "standard output is not a terminal", "name a file with --output FILE.png"),
     ("shardctl split out --fractions 80,20", "--fractions has 80", "above 0 and at most 1"),
     ("shardctl split out --fractions 0.8,0.1", "add up to 0.9", "must add up to 1"),
     (

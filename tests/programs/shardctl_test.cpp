@@ -188,6 +188,12 @@ TEST_F(Shardctl, ShowDrawsTheSameRandomSamplesForTheSameSeed) {
   EXPECT_NE(sheet("1"), sheet("2"));
 }
 
+TEST_F(Shardctl, ShowDrawsTwelveOrAllSamplesByDefault) {
+  const Made made = make("ds");
+  const std::string output = path("sheet.png").string();
+  EXPECT_THAT(run({"show", made.folder.string(), "-o", output}).out, HasSubstr(": 6 samples, "));
+}
+
 TEST_F(Shardctl, ShowTakesRanges) {
   const Made made = make("ds");
   const auto sheet = [&](std::vector<std::string> samples) {
@@ -201,14 +207,15 @@ TEST_F(Shardctl, ShowTakesRanges) {
   EXPECT_NE(sheet({"1..4"}), sheet({"1..3"}));
 }
 
-TEST_F(Shardctl, ShowRefusesSamplesThatDoNotExistAndNoChoice) {
+TEST_F(Shardctl, ShowRefusesSamplesThatDoNotExistAndTwoChoices) {
   const Made made = make("ds");
   const std::string output = path("sheet.png").string();
   const Ran ran = run({"show", made.folder.string(), "6", "-o", output});
   EXPECT_EQ(ran.code, 2);
   EXPECT_THAT(ran.err, HasSubstr("sample 6 does not exist"));
   EXPECT_FALSE(std::filesystem::exists(output));
-  EXPECT_THAT(run({"show", made.folder.string(), "-o", output}).err, HasSubstr("--count"));
+  EXPECT_THAT(run({"show", made.folder.string(), "0", "--count", "2", "-o", output}).err,
+              HasSubstr("either indices or --count"));
   EXPECT_THAT(run({"show", made.folder.string(), "2..7", "-o", output}).err, HasSubstr("there are 6"));
   EXPECT_THAT(run({"show", made.folder.string(), "3..3", "-o", output}).err, HasSubstr("is empty"));
   EXPECT_THAT(run({"show", made.folder.string(), "0..99999999999999999999", "-o", output}).err,

@@ -81,7 +81,7 @@ INNER = {
         ".",
         "decode",
     ),
-    "tools/shardctl": ("dataset", "draw", "duplicates", "page", "."),
+    "tools/shardctl": ("dataset", "draw", "duplicates", "page show", "."),
 }
 MOST_FILES = 30  # in a folder of ours
 PUBLIC_ONLY = ("docs/examples", "libshard/include", "loader/include")  # may include installed headers only

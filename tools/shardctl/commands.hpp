@@ -42,8 +42,9 @@ struct ShowOptions {
   std::string path;
   // Indices and half-open ranges: "7", "0..16".
   std::vector<std::string> samples;
-  std::string output;
-  std::uint64_t count = 0;  // random samples; 0: `samples`
+  std::string output;             // a file; empty: the terminal
+  std::string graphics = "auto";  // auto, kitty, sixel, blocks
+  std::uint64_t count = 0;        // random samples; 0: `samples`, or 12
   std::uint64_t seed = 0;
   std::uint32_t columns = 0;  // 0: about square; with `augment`, a row for each sample
   std::string augment;        // a policy (augmented.hpp): what training gets beside each sample

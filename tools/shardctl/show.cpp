@@ -1,8 +1,7 @@
-// show: samples back as a picture, a caption under each.
+// show: samples back as a picture, in a file or in the terminal, a caption under each.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -17,27 +16,16 @@
 #include "shard/image/preprocess.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/dataset/damage.hpp"
-#include "shardctl/dataset/labels.hpp"
-#include "shardctl/dataset/sizes.hpp"
 #include "shardctl/dataset/source.hpp"
-#include "shardctl/draw/augmented.hpp"
-#include "shardctl/draw/font.hpp"
-#include "shardctl/draw/overlay.hpp"
-#include "shardctl/draw/picture.hpp"
-#include "shardctl/draw/pixels.hpp"
+#include "shardctl/show/sheet.hpp"
+#include "shardctl/show/terminal_sheet.hpp"
+#include "shardctl/show/tiles.hpp"
 #include "shardctl/subcommand.hpp"
 
 namespace shard::ctl {
 namespace {
 
-constexpr std::uint32_t kGap = 4;  // white pixels around tiles and captions
-constexpr std::uint64_t kMaxSheetPixels = 178'956'970;
-constexpr std::uint32_t kMostViews = 64;
-
-[[noreturn]] void too_many_samples(std::uint64_t count) {
-  throw Error(ErrorCode::resource, fmt::format("a sheet of {} would have more than {} pixels: show fewer",
-                                               cli::counted(count, "sample"), kMaxSheetPixels));
-}
+constexpr std::uint64_t kDefaultCount = 12;
 
 // splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
 std::uint64_t next_random(std::uint64_t& state) {
@@ -56,72 +44,6 @@ std::vector<std::uint64_t> draw(std::uint64_t count, std::uint64_t size, std::ui
     drawn.insert(drawn.contains(candidate) ? last : candidate);
   }
   return {drawn.begin(), drawn.end()};
-}
-
-// Where the tiles of a sheet lie.
-struct Sheet {
-  std::uint32_t columns = 0;
-  std::uint32_t rows = 0;
-  std::uint32_t cell_width = 0;
-  std::uint32_t cell_height = 0;
-  std::uint32_t picture_height = 0;  // of a cell, above its caption
-  std::uint32_t text_scale = 1;
-  std::uint32_t width() const { return columns * cell_width + kGap; }
-  std::uint32_t height() const { return rows * cell_height + kGap; }
-};
-
-// `cell`: of the largest tile.
-Sheet lay_out(image::Size cell, std::uint64_t count, std::uint32_t asked_columns) {
-  const auto columns = asked_columns != 0
-                           ? std::min<std::uint64_t>(asked_columns, count)
-                           : static_cast<std::uint64_t>(std::ceil(std::sqrt(static_cast<double>(count))));
-  const std::uint64_t rows = (count + columns - 1) / columns;
-  Sheet sheet;
-  sheet.picture_height = cell.height;
-  sheet.text_scale = cell.width >= 320 ? 2 : 1;
-  sheet.cell_width = std::max(cell.width, 8 * kGlyphWidth) + kGap;
-  sheet.cell_height = cell.height + kGap + kGlyphHeight * sheet.text_scale + kGap;
-  const std::uint64_t width = columns * sheet.cell_width + kGap;
-  const std::uint64_t height = rows * sheet.cell_height + kGap;
-  if (width > kMaxSheetPixels || height > kMaxSheetPixels || width * height > kMaxSheetPixels)
-    too_many_samples(count);
-  sheet.columns = static_cast<std::uint32_t>(columns);
-  sheet.rows = static_cast<std::uint32_t>(rows);
-  return sheet;
-}
-
-std::string caption(const Source& source, std::uint64_t index, std::uint32_t characters) {
-  const Source::Sample sample = source.locate(index);
-  std::string text = fmt::format("#{} {}", index, label_name(source, sample.reader, sample.index));
-  if (source.info().spec.is_free()) {
-    const std::string sized = text + " " + size_text(source.spec_of(index));
-    if (sized.size() <= characters) return sized;
-  }
-  if (text.size() > characters) text = text.substr(0, characters - 1) + "~";
-  return text;
-}
-
-// Samples of one size are drawn as they are. Where each has its own, large ones are made smaller.
-bool is_drawn_as_it_is(const SampleSpec& all, image::Size size) {
-  return size == image::Size{all.width, all.height};
-}
-
-// Of the largest tile of these samples.
-image::Size cell_size(const Source& source, const std::vector<std::uint64_t>& indices,
-                      const std::optional<Overlay>& overlay) {
-  const SampleSpec& all = source.info().spec;
-  image::Size cell{all.width, all.height};
-  const auto include = [&](const SampleSpec& spec) {
-    const image::Size size{spec.width, spec.height};
-    const image::Size tile = is_drawn_as_it_is(all, size) ? size : picture_size(size);
-    cell = {std::max(cell.width, tile.width), std::max(cell.height, tile.height)};
-  };
-  for (const std::uint64_t index : indices) {
-    if (all.is_free()) include(source.spec_of(index));
-    for (std::size_t k = 0; overlay && k < overlay->pictures().size(); ++k)
-      include(overlay->picture_spec(source, index, k));
-  }
-  return cell;
 }
 
 std::uint64_t parse_index(std::string_view digits, const std::string& whole) {
@@ -163,108 +85,110 @@ std::vector<std::uint64_t> parse_samples(const std::vector<std::string>& texts, 
   return indices;
 }
 
-void check_output_name(const std::string& output) {
-  std::string extension = std::filesystem::path(output).extension().string();
+std::vector<std::uint64_t> chosen_samples(const ShowOptions& options, const Source& source) {
+  if (!options.samples.empty() && options.count != 0)
+    throw Error(ErrorCode::invalid_argument, "give either indices or --count, not both");
+  if (!options.samples.empty()) return parse_samples(options.samples, source);
+  const std::uint64_t count = options.count != 0 ? options.count : kDefaultCount;
+  return draw(std::min(count, source.size()), source.size(), options.seed);
+}
+
+// None: what the terminal is found to know.
+std::optional<Graphics> asked_graphics(const std::string& name) {
+  if (name == "kitty") return Graphics::kitty;
+  if (name == "sixel") return Graphics::sixel;
+  if (name == "blocks") return Graphics::blocks;
+  return std::nullopt;
+}
+
+int show_in_file(const ShowOptions& options, const Source& source, const TileOptions& how) {
+  const Tiles tiles(source, chosen_samples(options, source), how);
+  Sheet sheet(tiles.cell(), tiles.count(),
+              options.columns != 0 || tiles.each() == 1 ? options.columns : tiles.each());
+  Damage damage;
+  tiles.draw(sheet.characters(), damage,
+             [&](std::uint64_t tile, const image::RgbView& picture, const std::string& caption) {
+               sheet.put(tile, picture, caption);
+             });
+  if (damage.found()) {
+    damage.report("no picture was written (--no-verify shows damaged samples too)");
+    return kExitDifferent;
+  }
+  const image::RgbView view = sheet.view();
+  const auto png = image::encode_png(view);
+  publish_file(options.output, {reinterpret_cast<const char*>(png.data()), png.size()});
+  cli::out("{}: {}, {}x{} pixels\n", path_text(options.output), cli::counted(tiles.samples(), "sample"),
+           view.width, view.height);
+  return kExitOk;
+}
+
+int show_in_terminal(const ShowOptions& options, const Source& source, TileOptions how) {
+  std::vector<std::uint64_t> samples = chosen_samples(options, source);
+  const Terminal terminal = find_terminal(asked_graphics(options.graphics));
+  const Tiles unbounded(source, samples, how);
+  TerminalSheet sheet(terminal, unbounded.count(), unbounded.each(), options.columns);
+  how.most_side = sheet.most_side();
+  const Tiles tiles(source, std::move(samples), how);
+  sheet.start(tiles.cell());
+  Damage damage;
+  tiles.draw(sheet.characters(), damage,
+             [&](std::uint64_t tile, const image::RgbView& picture, const std::string& caption) {
+               sheet.put(tile, picture, caption, cli::write_out);
+             });
+  sheet.finish(cli::write_out);
+  if (!damage.found()) return kExitOk;
+  cli::flush_out();
+  damage.report("they are left out (--no-verify shows damaged samples too)");
+  return kExitDifferent;
+}
+
+void check_output(const ShowOptions& options) {
+  if (options.output.empty()) {
+    if (options.graphics == "auto" && !writes_to_terminal())
+      throw Error(
+          ErrorCode::invalid_argument,
+          "standard output is not a terminal that shows pictures: name a file with --output FILE.png, "
+          "or what to write with --graphics kitty, sixel or blocks");
+    return;
+  }
+  std::string extension = std::filesystem::path(options.output).extension().string();
   for (char& c : extension) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   if (extension == ".png") return;
-  throw Error(
-      ErrorCode::invalid_argument,
-      fmt::format("--output {}: the picture is a PNG; give a name that ends in .png", quoted(output)));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("--output {}: the picture is a PNG; give a name that ends in .png",
+                          quoted(options.output)));
 }
 
 }  // namespace
 
 int show(const ShowOptions& options) {
-  check_output_name(options.output);
+  check_output(options);
   const Source source = Source::open(options.path, options.verify ? Check::digests : Check::none);
-  if (options.samples.empty() && options.count == 0) {
-    throw Error(ErrorCode::invalid_argument,
-                "name the samples to show by their index, or --count N for random ones");
-  }
-  if (!options.samples.empty() && options.count != 0) {
-    throw Error(ErrorCode::invalid_argument, "give either indices or --count, not both");
-  }
-  const std::vector<std::uint64_t> indices =
-      options.samples.empty() ? draw(std::min(options.count, source.size()), source.size(), options.seed)
-                              : parse_samples(options.samples, source);
-  for (const std::uint64_t index : indices) source.locate(index);  // before anything is allocated
-  Damage damage;
-
-  const SampleSpec& spec = source.info().spec;
-  const Denormalizer denormalizer(spec, source.info().normalization);
-  std::optional<Augmented> augmented;
-  if (!options.augment.empty()) {
-    if (options.views < 1 || options.views > kMostViews)
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("--views {}: give a number from 1 to {}", options.views, kMostViews));
-    augmented.emplace(source.info(), options.augment, options.seed);
-  }
-  const std::optional<Overlay> overlay =
-      options.targets ? std::optional<Overlay>(source.info()) : std::nullopt;
-  const auto further = static_cast<std::uint32_t>(overlay ? overlay->pictures().size() : 0);
-  const std::uint32_t views = augmented ? options.views : 0;
-  const std::uint32_t each = 1 + further + views;  // tiles of a sample
-  const Sheet sheet = lay_out(cell_size(source, indices, overlay), indices.size() * each,
-                              options.columns != 0 || each == 1 ? options.columns : each);
-  std::vector<std::uint8_t> pixels(std::size_t{sheet.width()} * sheet.height() * 3, 255);
-  const Canvas canvas{pixels, sheet.width(), sheet.height()};
-  std::vector<std::byte> sample;
-  Picture picture;
-  PictureShrinker shrinker;
-  const auto draw_tile = [&](std::size_t i, const std::string& text) {
-    const auto left = static_cast<std::uint32_t>(kGap + i % sheet.columns * sheet.cell_width);
-    const auto top = static_cast<std::uint32_t>(kGap + i / sheet.columns * sheet.cell_height);
-    const bool as_it_is = is_drawn_as_it_is(spec, {picture.width, picture.height});
-    const image::RgbView tile = as_it_is ? picture.view() : shrinker.shrink(picture);
-    for (std::uint32_t y = 0; y < tile.height; ++y) {
-      std::copy_n(
-          tile.data + y * tile.stride_bytes, std::size_t{tile.width} * 3,
-          pixels.begin() + static_cast<std::ptrdiff_t>(((std::size_t{top} + y) * sheet.width() + left) * 3));
-    }
-    draw_text(canvas, left, top + sheet.picture_height + kGap, sheet.text_scale, text);
-  };
-  const std::uint32_t characters = (sheet.cell_width - kGap) / (kGlyphWidth * sheet.text_scale);
-  for (std::size_t i = 0; i < indices.size(); ++i) {
-    const bool whole = damage.survives(indices[i], [&] {
-      picture.resize(source.read(indices[i], sample));
-      denormalizer.rgb(sample, picture.rgb);
-      const std::uint32_t scale = spec.is_free() ? line_scale({picture.width, picture.height}) : 1;
-      if (overlay) overlay->draw(overlay->read(source, indices[i]), picture.canvas(), scale);
-      draw_tile(i * each, caption(source, indices[i], characters));
-      for (std::uint32_t k = 0; k < further; ++k) {
-        overlay->draw_picture(source, indices[i], k, picture);
-        draw_tile(i * each + 1 + k, overlay->pictures()[k].substr(0, characters));
-      }
-    });
-    if (!whole) continue;
-    for (std::uint32_t view = 0; view < views; ++view) {
-      picture.resize(spec);
-      picture.rgb = augmented->picture(source, indices[i], view);
-      if (overlay) overlay->draw(augmented->targets(*overlay, source, indices[i], view), picture.canvas());
-      draw_tile(i * each + 1 + further + view, fmt::format("epoch {}", view));
-    }
-  }
-  if (damage.found()) {
-    damage.report("no picture was written (--no-verify shows damaged samples too)");
-    return kExitDifferent;
-  }
-  const auto png =
-      image::encode_png({pixels.data(), sheet.width(), sheet.height(), std::size_t{sheet.width()} * 3});
-  publish_file(options.output, {reinterpret_cast<const char*>(png.data()), png.size()});
-  cli::out("{}: {}, {}x{} pixels\n", path_text(options.output), cli::counted(indices.size(), "sample"),
-           sheet.width(), sheet.height());
-  return kExitOk;
+  TileOptions how;
+  how.augment = options.augment;
+  how.views = options.views;
+  how.seed = options.seed;
+  how.targets = options.targets;
+  return options.output.empty() ? show_in_terminal(options, source, how) : show_in_file(options, source, how);
 }
 
 void add_show(CLI::App& app, Chosen& chosen) {
   const auto options = std::make_shared<ShowOptions>();
-  CLI::App* const command = app.add_subcommand("show", "Draw samples with their labels as a PNG picture");
+  CLI::App* const command = app.add_subcommand("show", R"(
+      Draw samples with their labels in the terminal, or as a PNG picture)");
   add_path(command, options->path);
   command->add_option("SAMPLES", options->samples, R"(
-      Indices as ls prints them, or ranges: 0..16 means 0 to 15)");
-  command->add_option("-o,--output", options->output, "The picture to write")
-      ->type_name("FILE.png")
-      ->required();
+      Indices as ls prints them, or ranges: 0..16 means 0 to 15. By default 12 random ones)");
+  CLI::Option* const output = command->add_option("-o,--output", options->output, R"(
+      The picture to write. By default samples are shown in the terminal)");
+  output->type_name("FILE.png");
+  command
+      ->add_option("--graphics", options->graphics, R"(
+      How the terminal draws: kitty, sixel, or blocks (half a character is a pixel); auto asks it)")
+      ->check(CLI::IsMember({"auto", "kitty", "sixel", "blocks"}))
+      ->type_name("NAME")
+      ->excludes(output)
+      ->capture_default_str();
   command
       ->add_option("--augment", options->augment, R"(
       Beside each sample, what a loader makes of it: random-resized-crop, flip and this
@@ -278,7 +202,9 @@ void add_show(CLI::App& app, Chosen& chosen) {
       Do not draw masks, boxes and keypoints over the samples, nor further images beside them)");
   command->add_option("--count", options->count, "Draw N random samples instead of SAMPLES");
   command->add_option("--seed", options->seed, "Seed of the random samples")->capture_default_str();
-  command->add_option("--columns", options->columns, "Tiles per row; 0 makes the picture about square")
+  command
+      ->add_option("--columns", options->columns, R"(
+      Tiles per row; 0 makes a picture about square, and fills the lines of a terminal)")
       ->check(CLI::Range(0U, 65535U))
       ->capture_default_str();
   add_verify(command, options->verify);

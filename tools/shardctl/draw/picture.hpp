@@ -22,10 +22,10 @@ struct Picture {
   image::RgbView view() const noexcept { return {rgb.data(), width, height, std::size_t{width} * 3}; }
 };
 
-// The longer side of a picture that is looked at has at most this many pixels.
+// The longer side of a picture that is looked at has by default at most this many pixels.
 inline constexpr std::uint32_t kMostPictureSide = 512;
-// What becomes of a picture of this size.
-image::Size picture_size(image::Size size);
+// What becomes of a picture of this size if its longer side may have `most_side` pixels.
+image::Size picture_size(image::Size size, std::uint32_t most_side = kMostPictureSide);
 // How many times as thick lines must be, to be seen after that.
 std::uint32_t line_scale(image::Size size);
 
@@ -33,11 +33,12 @@ std::uint32_t line_scale(image::Size size);
 // thread.
 class PictureShrinker {
  public:
-  PictureShrinker();
+  explicit PictureShrinker(std::uint32_t most_side = kMostPictureSide);
   // Has picture_size(). Valid until the next call, and as long as `picture` is unchanged.
   image::RgbView shrink(const Picture& picture);
 
  private:
+  std::uint32_t most_side_;
   image::Preprocessor preprocessor_;
 };
 

@@ -14,6 +14,7 @@ from ._convert import absolute
 from ._errors import CorruptError, InvalidArgumentError, NotFoundError
 from ._fields import _LONG, Fields, RaggedArray
 from ._numpy import np
+from ._show import Sheet, html_of, sheet_of
 
 
 class Finding(NamedTuple):
@@ -191,6 +192,30 @@ class Dataset:
 
     def __reduce__(self) -> Any:
         return (_from_recipe, (self._recipe,))
+
+    def show(
+        self,
+        samples: int | Sequence[int] | range | slice = 16,
+        *,
+        seed: int = 0,
+        size: int = 160,
+        targets: bool = True,
+    ) -> Sheet:
+        """Pictures of samples for a notebook, with index and class: `data.show()` as the value of a cell.
+        Normalisation is undone. A data set itself shows twelve.
+
+        samples: how many random samples, or their indices.
+        seed: of the random samples.
+        size: the longer side of a picture in pixels, 16 to 4096; larger images are made smaller.
+        targets: draw masks and the column "boxes" over the images, and further images beside them.
+
+        A damaged sample is shown as its error. UnsupportedError for samples that are tensors;
+        InvalidArgumentError. `shardctl show` does the same in a terminal.
+        """
+        return sheet_of(self, samples, seed, size, targets)
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
     # --- parts of a data set --------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from ._loader import Epoch
 from ._operations import Operation
 from ._plan import Plan, ShardResult
 from ._progress import Progress
+from ._show import Sheet
 from ._statistics import Stats
 from ._targets import Geometry
 
@@ -37,6 +38,7 @@ __all__ = [
     "Progress",
     "RaggedArray",
     "ShardResult",
+    "Sheet",
     "Stats",
     "Tensor",
 ]
