@@ -195,16 +195,24 @@ def entry(name, thing, level=2):
     return text
 
 
+def named_thing(name):
+    """How one writes it behind `sl.`, and what it is."""
+    if name in sl.__all__:
+        return name, getattr(sl, name)
+    return f"types.{name}", getattr(sl.types, name)
+
+
 def pages():
     """{page: its text}"""
     named = {name for _, _, names in PAGES for name in names.split()}
-    rest = [name for name in sl.__all__ if name not in named]
+    public = [name for name in (*sl.__all__, *sl.types.__all__) if name != "types"]
+    rest = [name for name in public if name not in named]
     found = {}
     for page, heading, names in PAGES:
-        listed = [name for name in names.split() if hasattr(sl, name)] + (
-            rest if page == PAGES[-1][0] else []
-        )
-        found[page] = f"# {heading}\n\n" + "".join(entry(name, getattr(sl, name)) for name in listed)
+        listed = [name for name in names.split() if name in public]
+        if page == PAGES[-1][0]:
+            listed += rest
+        found[page] = f"# {heading}\n\n" + "".join(entry(*named_thing(name)) for name in listed)
     found["index"] = (
         "# Reference\n\nThe Python package `shardloader`, version "
         f"{sl.__version__}: `import shardloader as sl`. Signatures are made from the declared options.\n\n"
