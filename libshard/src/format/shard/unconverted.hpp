@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "shard/codec.hpp"
@@ -22,7 +23,13 @@ struct DatasetInfo;
 // An image that cannot be a sample. A conversion would make it a reject.
 class UnusableImage : public Error {
  public:
-  using Error::Error;
+  // `reason`: that of rejects.csv.
+  UnusableImage(ErrorCode code, const std::string& what, std::string reason)
+      : Error(code, what), reason_(std::move(reason)) {}
+  const std::string& reason() const noexcept { return reason_; }
+
+ private:
+  std::string reason_;
 };
 
 inline constexpr std::uint64_t kMadeAlignment = 16;
@@ -35,6 +42,8 @@ struct MadeSample {
     std::vector<std::byte> bytes;
   };
   std::vector<Image> images;
+  // It was stored: nothing was read of the image itself.
+  bool is_cached = false;
 };
 
 // The samples of one shard. Thread safe, also in a child after fork().
@@ -50,8 +59,8 @@ class UnconvertedSamples {
   // Of a sample without further fields that is a frame: the file in it, known before that is read. Nothing:
   // the sample has to be made.
   virtual std::optional<jpeg::FrameFile> file_of(std::uint64_t) const { return std::nullopt; }
-  // Reads that file to `out`, which has its size. False: it cannot be read, or is not the one that was listed,
-  // and make() says why.
+  // Reads that file to `out`, which has its size. False: it cannot be read, or is not the one that was
+  // listed, and make() says why.
   virtual bool read_file(std::uint64_t, std::span<std::byte>) const { return false; }
 };
 
