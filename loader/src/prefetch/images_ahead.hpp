@@ -27,6 +27,7 @@
 namespace shard {
 
 struct MadeSample;
+class UnusableImage;
 
 // The feeder's thread calls the members, but for stats().
 class ImagesAhead {
@@ -70,7 +71,8 @@ class ImagesAhead {
   void drop_coming();
   void make_row(Batch& batch, std::size_t row);
   bool is_unusable(std::uint64_t sample) const;
-  void note(std::uint64_t sample, const char* why);
+  void note(std::uint64_t sample, const UnusableImage& error);
+  void list(std::uint64_t sample, const std::string& reason) const;  // in LoaderOptions::rejects
 
   const LoaderSetup& setup_;
   const std::function<bool(std::uint64_t)> needed_;

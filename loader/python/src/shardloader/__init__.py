@@ -22,6 +22,7 @@ from . import _core
 from ._augment import Augment, Instruction, MixPairs
 from ._batch import Batch
 from ._buckets import buckets
+from ._cache import CacheProgress, ImageCache
 from ._convert import Conversion, convert
 from ._core import Tensor
 from ._dataset import Columns, Dataset, Finding, Keys, Mix, concat, mix
@@ -57,6 +58,7 @@ __all__ = [
     "Augment",
     "Batch",
     "Boxes",
+    "CacheProgress",
     "CancelledError",
     "Columns",
     "Conversion",
@@ -70,6 +72,7 @@ __all__ = [
     "Fields",
     "Finding",
     "Geometry",
+    "ImageCache",
     "ImageField",
     "Instruction",
     "InvalidArgumentError",
