@@ -34,6 +34,7 @@ void Loader::set_views(TransformOptions transform, std::vector<TransformOptions>
   further_views.insert(further_views.begin(), std::move(transform));
   impl_->set_views(std::move(further_views));
 }
+void Loader::set_data(Dataset dataset) { impl_->set_data(std::move(dataset)); }
 bool Loader::wait_ready(std::chrono::milliseconds timeout) { return impl_->wait_ready(timeout); }
 void Loader::cancel() noexcept { impl_->cancel(); }
 LoaderState Loader::state() const { return impl_->state(); }

@@ -90,6 +90,15 @@ void add_running(CLI::App& app, Arguments& arguments, Given& given) {
       ->group(group)
       ->excludes(given.rank)
       ->excludes(given.world);
+  CLI::Option* const follow = app.add_flag("--follow", arguments.follow, R"(
+      Convert images that still come into the folder IMAGES: whole shards are appended to OUT, which is a data set
+      from the first one on. Ends with --until, or with Ctrl-C without the images of a shard that is not full)");
+  follow->group(group)->excludes(given.rank)->excludes(given.world)->excludes("--claim");
+  app.add_option("--until", arguments.until, R"(
+      With --follow: when this file exists, convert what is there and end)")
+      ->type_name("FILE")
+      ->needs(follow)
+      ->group(group);
   app.add_flag("--dry-run", arguments.dry_run, R"(
       Print the plan, the sizes and an estimate of the time, and write nothing)")
       ->group(group);
@@ -146,6 +155,9 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
     ask_launcher(given.world->count() == 0 ? std::nullopt : std::optional(options.world_size), arguments);
   else
     arguments.rank_source = "--rank, --world-size";
+  if (arguments.follow && arguments.dry_run)
+    throw Error(ErrorCode::invalid_argument, "--follow and --dry-run exclude each other");
+  if (arguments.follow) arguments.options.rank = 0, arguments.options.world_size = 1;
   options.check();
   return std::nullopt;
 }

@@ -1,6 +1,7 @@
 // The command line of shardify, turned into convert::Options.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -11,6 +12,9 @@ namespace shard::shardify {
 struct Arguments {
   convert::Options options;
   bool dry_run = false;
+  // The folder still grows, until this file exists. Empty: until a signal.
+  bool follow = false;
+  std::filesystem::path until;
   bool json = false;
   bool quiet = false;
   // Where rank and world size come from: a line of standard error says so.

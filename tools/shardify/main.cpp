@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "base/system/stopwatch.hpp"
+#include "base/text/quote.hpp"
 #include "cli/flags.hpp"
 #include "cli/output.hpp"
 #include "cli/pace.hpp"
@@ -26,6 +27,7 @@
 #include "cli/text.hpp"
 #include "shard/convert/convert.hpp"
 #include "shard/convert/estimate.hpp"
+#include "shard/convert/follow.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
 #include "shardify/arguments.hpp"
@@ -84,7 +86,8 @@ std::string progress_text(const convert::Counters& c, const Paces& paces, bool c
   return text;
 }
 
-std::string how_to_go_on(const convert::Counters& c) {
+std::string how_to_go_on(const convert::Counters& c, bool follow) {
+  if (follow) return "interrupted; finished shards are kept, and the same command goes on";
   return fmt::format(
       "interrupted after {} of {} images; run the same command again to continue (finished shards are kept)",
       human_count(c.resumed + c.stored + c.rejected), human_count(c.planned));
@@ -120,7 +123,20 @@ convert::Summary run_watched(const shard::shardify::Arguments& arguments, conver
           std::fwrite(line.data(), 1, line.size(), stderr);  // a lost warning does not end the run
         }
       };
-      summary = convert::run(arguments.options, hooks);
+      if (!arguments.follow) {
+        summary = convert::run(arguments.options, hooks);
+      } else {
+        convert::FollowOptions how;
+        how.until = arguments.until;
+        how.grown = [&](const convert::Summary& whole) {
+          if (arguments.quiet) return;
+          const std::string line =
+              fmt::format("shardify: {} has {} samples in {} shards now\n",
+                          shard::quoted(arguments.options.out), human_count(whole.samples), whole.shards);
+          std::fwrite(line.data(), 1, line.size(), stderr);
+        };
+        summary = convert::follow(arguments.options, how, hooks);
+      }
     } catch (...) {
       error = std::current_exception();
     }
@@ -142,7 +158,7 @@ convert::Summary run_watched(const shard::shardify::Arguments& arguments, conver
         // A thread is still in a system call or in one huge image. The process ends here as by a kill:
         // nothing partial is visible.
         progress.finish();
-        fmt::print(stderr, "shardify: {}\n", how_to_go_on(counters));
+        fmt::print(stderr, "shardify: {}\n", how_to_go_on(counters, arguments.follow));
         ::_exit(shard::cli::kExitInterrupted);
       }
     }
@@ -154,7 +170,7 @@ convert::Summary run_watched(const shard::shardify::Arguments& arguments, conver
       std::rethrow_exception(error);
     } catch (const shard::Error& e) {
       if (e.code() != shard::ErrorCode::cancelled) throw;
-      throw shard::Error(shard::ErrorCode::cancelled, how_to_go_on(counters));
+      throw shard::Error(shard::ErrorCode::cancelled, how_to_go_on(counters, arguments.follow));
     }
   }
   return *summary;

@@ -2,6 +2,7 @@
 #include "convert.hpp"
 
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -13,6 +14,7 @@
 #include "common.hpp"
 #include "dataset.hpp"
 #include "shard/convert/class_names.hpp"
+#include "shard/convert/image_cache.hpp"
 #include "shard/convert/source.hpp"
 #include "shard/convert/text_options.hpp"
 #include "shard/convert/work_plan.hpp"
@@ -149,13 +151,49 @@ nb::dict run_conversion(const nb::dict& given, const nb::object& progress) {
   return result;
 }
 
-nb::tuple open_source(const nb::dict& given) {
-  std::optional<Dataset> data;
+// What is stored of a source while it is used.
+struct CacheHandle {
+  std::shared_ptr<convert::ImageCache> cache;
+
+  nb::dict progress() const {
+    convert::CacheProgress now;
+    {
+      WithoutGil without_gil;
+      now = cache->progress();
+    }
+    nb::dict result;
+    result["inputs"] = now.inputs;
+    result["stored"] = now.stored;
+    result["shards"] = now.shards;
+    result["finished_shards"] = now.finished_shards;
+    result["decoded"] = now.decoded;
+    result["decoded_for_shards"] = now.decoded_for_shards;
+    result["found"] = now.found;
+    result["complete"] = now.complete;
+    result["seconds_left"] = now.seconds_left;
+    result["problem"] = text(now.problem);
+    return result;
+  }
+  void stop() const {
+    WithoutGil without_gil;
+    cache->stop();
+  }
+};
+
+// `cache`: the folder that samples are stored in, or None.
+nb::tuple open_source(const nb::dict& given, const std::optional<std::filesystem::path>& cache,
+                      unsigned cache_jobs) {
+  std::optional<convert::CachedSource> source;
   convert::Listing found;
-  Background work([options = options_of(given), &data, &found](const convert::Hooks& given_hooks) {
+  const bool choose_codec = !given.contains("codec");
+  Background work([options = options_of(given), &source, &found, &cache, cache_jobs,
+                   choose_codec](const convert::Hooks& given_hooks) {
     convert::Hooks hooks = given_hooks;
     hooks.planned = [&found](const convert::Listing& listing) { found = listing; };
-    data.emplace(convert::open_source(options, hooks));
+    if (cache)
+      source = convert::open_source(options, {*cache, cache_jobs, choose_codec}, hooks);
+    else
+      source.emplace(convert::CachedSource{convert::open_source(options, hooks), nullptr});
   });
   work.wait([] {});
   nb::dict about;
@@ -164,7 +202,10 @@ nb::tuple open_source(const nb::dict& given) {
   for (const convert::Reject& reject : found.rejects)
     rejects.append(nb::make_tuple(text(reject.key), text(reject.reason)));
   about["rejects"] = rejects;
-  return nb::make_tuple(DatasetHandle{std::make_shared<const Dataset>(std::move(*data))}, about);
+  nb::object handle = nb::none();
+  if (source->cache) handle = nb::cast(CacheHandle{source->cache});
+  return nb::make_tuple(DatasetHandle{std::make_shared<const Dataset>(std::move(source->data))}, about,
+                        handle);
 }
 
 nb::list class_names(const std::filesystem::path& from) {
@@ -224,7 +265,10 @@ void bind_convert(nb::module_& module) {
     WithoutGil without_gil;
     return convert::names_images(path);
   });
-  module.def("open_source", &open_source, nb::arg("options"));
+  nb::class_<CacheHandle>(module, "ImageCache")
+      .def("progress", &CacheHandle::progress)
+      .def("stop", &CacheHandle::stop);
+  module.def("open_source", &open_source, nb::arg("options"), nb::arg("cache").none(), nb::arg("cache_jobs"));
   module.def("convert", &run_conversion, nb::arg("options"), nb::arg("progress").none());
   module.def("read_class_names", &class_names, nb::arg("path"));
   nb::class_<Plan>(module, "WorkPlan")

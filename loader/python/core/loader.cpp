@@ -145,6 +145,13 @@ class PyLoader {
     turn.loader().set_views(std::move(first), std::move(views));
   }
 
+  // See Loader::set_data().
+  void set_data(const DatasetHandle& data) {
+    Turn turn(*this);
+    WithoutGil without_gil;
+    turn.loader().set_data(*data.data);
+  }
+
  private:
   // The loader, for as long as one thread works with it.
   class Turn {
@@ -273,6 +280,7 @@ void bind_loader(nb::module_& module) {
       .def("begin", &PyLoader::begin)
       .def("resume", &PyLoader::resume, nb::arg("state"), nb::arg("keep_views"))
       .def("set_views", &PyLoader::set_views)
+      .def("set_data", &PyLoader::set_data)
       .def("geometry", &geometry)
       .def("close", &PyLoader::close)
       .def("cancel", [](const PyLoader& self) { self.loader().cancel(); })

@@ -1,5 +1,6 @@
 """Small data sets, made by the package itself, and an independent reader of theirs."""
 
+import io
 import json
 import random
 import struct
@@ -68,6 +69,48 @@ def read_by_offset(folder) -> "tuple[np.ndarray, np.ndarray]":
                 np.memmap(path, kinds[t["dtype"]], "r", len(head) + t["data_offsets"][0], tuple(t["shape"]))
             )
     return np.concatenate(images), np.concatenate(labels)
+
+
+def jpeg(seed: int, width: int, height: int, **how) -> bytes:
+    """A JPEG file; how: of Pillow."""
+    from PIL import Image
+
+    noise = np.random.default_rng(seed).integers(0, 256, (height // 4 + 1, width // 4 + 1, 3), np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(noise).resize((width, height)).save(file, "JPEG", quality=90, **how)
+    return file.getvalue()
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """JPEG files of many sizes, some of them turned, progressive or gray, and a few PNG files."""
+    Image = pytest.importorskip("PIL.Image")
+    folder = tmp_path_factory.mktemp("photos") / "photos"
+    for number in range(40):
+        path = folder / ("cat", "dog", "emu")[number % 3] / f"{number:02}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        width, height = 60 + number * 7 % 80, 50 + number * 13 % 90
+        if number % 8 == 7:
+            path.with_suffix(".png").write_bytes(png(number, width, height))
+            continue
+        exif = Image.Exif()
+        if number % 5 == 1:
+            exif[0x0112] = 6  # a quarter turn
+        path.with_suffix(".jpg").write_bytes(
+            jpeg(number, width, height, progressive=number % 4 == 2, exif=exif)
+        )
+    return folder
+
+
+@pytest.fixture
+def some_bad(tmp_path):
+    """Every third picture of 30 is cut off in its pixels, and one is empty."""
+    folder = make_images(tmp_path / "images", 10)
+    bad = sorted(folder.rglob("*.png"))[::3]
+    for path in bad:
+        path.write_bytes(path.read_bytes()[:1000])
+    bad[4].write_bytes(b"")
+    return folder, bad
 
 
 @pytest.fixture(scope="session")

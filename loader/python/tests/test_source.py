@@ -1,7 +1,6 @@
 """Source: images without a conversion are the data set that a conversion makes of them."""
 
 import contextlib
-import io
 import os
 import pickle
 import tarfile
@@ -13,33 +12,6 @@ import shardloader as sl
 from conftest import make_images, png
 
 Image = pytest.importorskip("PIL.Image")
-
-
-def jpeg(seed: int, width: int, height: int, **how) -> bytes:
-    noise = np.random.default_rng(seed).integers(0, 256, (height // 4 + 1, width // 4 + 1, 3), np.uint8)
-    file = io.BytesIO()
-    Image.fromarray(noise).resize((width, height)).save(file, "JPEG", quality=90, **how)
-    return file.getvalue()
-
-
-@pytest.fixture(scope="module")
-def photos(tmp_path_factory):
-    """JPEG files of many sizes, some of them turned, progressive or gray, and a few PNG files."""
-    folder = tmp_path_factory.mktemp("photos") / "photos"
-    for number in range(40):
-        path = folder / ("cat", "dog", "emu")[number % 3] / f"{number:02}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        width, height = 60 + number * 7 % 80, 50 + number * 13 % 90
-        if number % 8 == 7:
-            path.with_suffix(".png").write_bytes(png(number, width, height))
-            continue
-        exif = Image.Exif()
-        if number % 5 == 1:
-            exif[0x0112] = 6  # a quarter turn
-        path.with_suffix(".jpg").write_bytes(
-            jpeg(number, width, height, progressive=number % 4 == 2, exif=exif)
-        )
-    return folder
 
 
 def same(source: sl.Dataset, converted: sl.Dataset) -> None:
@@ -242,17 +214,6 @@ def test_the_same_for_ranks_threads_and_transports(photos):
     for transport in ("mapped", "direct"):
         with pytest.raises(sl.InvalidArgumentError, match="not converted"):
             next(iter(sl.Loader(source, batch_size=8, transport=transport, **how)))
-
-
-@pytest.fixture
-def some_bad(tmp_path):
-    """Every third picture of 30 is cut off in its pixels, and one is empty."""
-    folder = make_images(tmp_path / "images", 10)
-    bad = sorted(folder.rglob("*.png"))[::3]
-    for path in bad:
-        path.write_bytes(path.read_bytes()[:1000])
-    bad[4].write_bytes(b"")
-    return folder, bad
 
 
 def test_bad_images_are_errors_that_name_them(some_bad):

@@ -8,6 +8,7 @@
 
 #include "base/digest/checksum.hpp"
 #include "base/system/stopwatch.hpp"
+#include "base/text/quote.hpp"
 #include "codec/sample_errors.hpp"
 #include "fields/view_text.hpp"
 #include "fields/views.hpp"
@@ -36,6 +37,7 @@ void LoaderWorks::stop() noexcept {
 
 Loader::Impl::Impl(Dataset dataset, std::shared_ptr<Device> device, LoaderOptions options)
     : process_(::getpid()),
+      asked_(options),
       setup_(std::make_shared<LoaderSetup>(std::move(dataset), std::move(device), std::move(options))),
       works_(std::make_unique<LoaderWorks>(setup_, std::nullopt)),
       order_digest_(setup_->order.digest()),
@@ -121,6 +123,19 @@ void Loader::Impl::replace_works(std::unique_lock<std::mutex>& lock) {
 void Loader::Impl::set_views(std::vector<TransformOptions> views) {
   require_same_process();
   use(setup_with(std::move(views)));
+}
+
+void Loader::Impl::set_data(Dataset dataset) {
+  require_same_process();
+  auto setup = std::make_shared<const LoaderSetup>(std::move(dataset), setup_->device, asked_);
+  if (setup->views_text != setup_->views_text)
+    setup = std::make_shared<const LoaderSetup>(*setup, views_of(setup_->options));
+  if (setup->dataset.size() != setup_->dataset.size() || setup->order.digest() != order_digest_ ||
+      setup->dataset.selection_digest() != selection_digest_)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} has other samples than {}, or another order of them: make a new loader",
+                            quoted(setup->dataset.path()), quoted(setup_->dataset.path())));
+  use(std::move(setup));
 }
 
 void Loader::Impl::use(std::shared_ptr<const LoaderSetup> setup) {

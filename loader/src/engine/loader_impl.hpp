@@ -11,7 +11,7 @@
 //
 //   cancel() leads from any state to cancelled; start_epoch() and resume() from there to starting.
 //
-// set_views() only replaces the setup. The next start() makes ring and feeder again,
+// set_views() and set_data() only replace the setup. The next start() makes ring and feeder again,
 // if theirs is another one.
 #pragma once
 
@@ -83,6 +83,7 @@ class Loader::Impl {
   void resume(const LoaderState& state);
   // At least one.
   void set_views(std::vector<TransformOptions> views);
+  void set_data(Dataset dataset);
   LoaderStats stats() const;
 
   // Of the epoch that starts next.
@@ -106,6 +107,7 @@ class Loader::Impl {
   void fail(std::exception_ptr error);
 
   const int process_;
+  const LoaderOptions asked_;  // before they were checked with a data set
   // Replaced with the mutex held, by the consumer's thread, which therefore reads both without it.
   std::shared_ptr<const LoaderSetup> setup_;
   // Null while it is made again, and after that has failed.

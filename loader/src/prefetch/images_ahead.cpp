@@ -1,13 +1,20 @@
 #include "prefetch/images_ahead.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <filesystem>
 #include <utility>
 
+#include "base/files/file_io.hpp"
 #include "base/system/stopwatch.hpp"
 #include "format/shard/unconverted.hpp"
 #include "shard/error.hpp"
+#include "shard/keys.hpp"
 
 namespace shard {
 
@@ -66,7 +73,10 @@ ImagesAhead::Samples ImagesAhead::before_batch(std::uint64_t epoch, std::uint64_
       samples.replaced.push_back({row, batch->samples[row]});
   samples.is_file = batch->is_file;
   const std::lock_guard lock(mutex_);
-  for (const auto& sample : batch->kept) stats_.decoded_images += sample ? 1 : 0;  // null: it is stored
+  for (const auto& sample : batch->kept) {
+    if (!sample) continue;  // it is in the device's memory
+    ++(sample->is_cached ? stats_.cached_images : stats_.decoded_images);
+  }
   stats_.replaced_images += samples.replaced.size();
   return samples;
 }
@@ -159,7 +169,7 @@ void ImagesAhead::make_row(Batch& batch, std::size_t row) {
       if (!skip)
         throw Error(error.code(),
                     fmt::format("{} (`on_error` skip puts the next sample in its place)", error.what()));
-      note(sample, error.what());
+      note(sample, error);
     }
     if (tried == size)
       throw Error(ErrorCode::corrupt,
@@ -178,13 +188,27 @@ bool ImagesAhead::is_unusable(std::uint64_t sample) const {
   return unusable_.contains(sample);
 }
 
-void ImagesAhead::note(std::uint64_t sample, const char* why) {
+void ImagesAhead::note(std::uint64_t sample, const UnusableImage& error) {
   const std::lock_guard lock(mutex_);
   if (!unusable_.insert(sample).second) return;
+  list(sample, error.reason());
   if (unusable_.size() <= 100) {
     if (!stats_.unusable_images.empty()) stats_.unusable_images += '\n';
-    stats_.unusable_images += why;
+    stats_.unusable_images += error.what();
   }
+}
+
+void ImagesAhead::list(std::uint64_t sample, const std::string& reason) const {
+  const std::filesystem::path& path = setup_.options.rejects;
+  if (path.empty()) return;
+  const UniqueFd file = open_plain(path, O_WRONLY | O_CREAT | O_APPEND);
+  if (!file) throw_errno("cannot open", path, errno);
+  ::flock(file.get(), LOCK_EX);  // until it is closed
+  std::string text;
+  if (regular_file_size(file.get(), path) == 0) text = "path,reason\n";
+  text += csv_field(setup_.dataset.key(sample)) + "," + csv_field(escape_key(reason)) + "\n";
+  if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    throw_errno("cannot write", path, errno);
 }
 
 LoaderStats ImagesAhead::stats() const {

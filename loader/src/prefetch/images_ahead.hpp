@@ -31,6 +31,7 @@
 namespace shard {
 
 struct MadeSample;
+class UnusableImage;
 
 // The feeder's thread calls the members, but for stats().
 class ImagesAhead {
@@ -83,7 +84,8 @@ class ImagesAhead {
   bool is_file(const ShardReader& shard, std::uint64_t number, std::uint64_t sample) const;
   bool is_unusable(std::uint64_t sample) const;
   bool is_refused(std::uint64_t sample) const;
-  void note(std::uint64_t sample, const char* why);
+  void note(std::uint64_t sample, const UnusableImage& error);
+  void list(std::uint64_t sample, const std::string& reason) const;  // in LoaderOptions::rejects
 
   const LoaderSetup& setup_;
   const std::function<bool(std::uint64_t)> needed_;

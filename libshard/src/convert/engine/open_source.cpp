@@ -1,15 +1,23 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <memory>
 #include <system_error>
 #include <utility>
 
+#include "base/system/parallel.hpp"
+#include "convert/engine/cached_samples.hpp"
 #include "convert/engine/source_images.hpp"
+#include "convert/engine/steps.hpp"
+#include "convert/plan/sample_maker.hpp"
 #include "convert/plan/small_images.hpp"
+#include "convert/publish/claim.hpp"
 #include "convert/publish/journal.hpp"
 #include "convert/sources/source_kind.hpp"
 #include "format/dataset/dataset_part.hpp"
+#include "shard/convert/image_cache.hpp"
 #include "shard/convert/source.hpp"
 #include "shard/convert/text_options.hpp"
 #include "shard/error.hpp"
@@ -112,18 +120,67 @@ class SetOfImages final : public UnconvertedSet {
 
 }  // namespace
 
-Dataset open_source(const Options& given, const Hooks& hooks) {
-  Options options = given;
-  options.out.clear();
-  options.check_samples();
+namespace {
+
+// The plan of `options`, which get what it has decided.
+std::shared_ptr<const Plan> plan_for_source(Options& options, const Hooks& hooks) {
   Plan plan = make_plan(options);
   options.preprocess = plan.preprocess;
   const SmallImages small = look_for_small_images(plan, options);
   if (small.many()) plan.warnings.push_back(enlargement_text(small, plan.preprocess));
   if (hooks.planned) hooks.planned(listing_of(plan));
-  auto images = std::make_shared<const SourceImages>(std::move(plan), options, hooks);
+  return std::make_shared<const Plan>(std::move(plan));
+}
+
+constexpr CodecSpec kJpegOfCache{CodecSpec::Kind::jpeg};
+
+bool stores_jpeg_files(const Options& options, const Plan& plan) {
+  const auto is_jpeg = [](const Input& input) {
+    std::string end = std::filesystem::path(input.key()).extension();
+    std::transform(end.begin(), end.end(), end.begin(), [](unsigned char c) { return std::tolower(c); });
+    return end == ".jpg" || end == ".jpeg" || end == ".jpe" || end == ".jfif";
+  };
+  return keeps_jpeg_files(options.preprocess, kJpegOfCache) &&
+         kJpegOfCache.can_hold(options.preprocess.sample_spec()) &&
+         std::all_of(plan.list.inputs.begin(), plan.list.inputs.end(), is_jpeg);
+}
+
+Dataset all_of(const Options& options, std::shared_ptr<const SourceImages> images) {
   return DatasetPart::whole(
       DatasetPart::of_images(options.images, std::make_shared<const SetOfImages>(std::move(images))));
+}
+
+}  // namespace
+
+Dataset open_source(const Options& given, const Hooks& hooks) {
+  Options options = given;
+  options.out.clear();
+  options.check_samples();
+  std::shared_ptr<const Plan> plan = plan_for_source(options, hooks);
+  return all_of(options, std::make_shared<const SourceImages>(std::move(plan), options, hooks));
+}
+
+CachedSource open_source(const Options& given, const CacheOptions& cache, const Hooks& hooks) {
+  Options options = given;
+  options.out = cache.folder;
+  options.claim = true;
+  options.check();
+  std::shared_ptr<const Plan> plan = plan_for_source(options, hooks);
+  if (cache.choose_codec && stores_jpeg_files(options, *plan)) {
+    options.codec = kJpegOfCache;
+    options.no_sample_digest = true;
+    plan = std::make_shared<const Plan>(make_plan(options));  // further images may get another codec too
+  }
+  PlanRecord record = record_of(*plan, convert::spec_of(options, *plan));
+  record.max_pixels = options.max_pixels;
+  Options finishing = options;
+  finishing.jobs = cache.jobs != 0 ? cache.jobs : std::max(1U, thread_count(0) / 8);
+  finishing.on_error = OnError::skip;
+  auto cached = std::make_shared<CachedSamples>(plan, finishing, record);
+  if (cached->complete() && read_dataset_info(cache.folder).samples() == plan->list.inputs.size())
+    return {Dataset::open(cache.folder), nullptr};
+  return {all_of(options, std::make_shared<const SourceImages>(std::move(plan), options, hooks, cached)),
+          cached};
 }
 
 bool names_images(const std::string& path) {

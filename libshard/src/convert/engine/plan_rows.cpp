@@ -67,13 +67,7 @@ class PlanRows final : public RowSource {
   std::optional<ShardToFill> next_shard() override {
     const std::optional<std::uint64_t> shard = claims_ ? find_claimed() : find();
     if (!shard) return std::nullopt;
-    const std::uint64_t first = *shard * plan_.per_shard;
-    ShardToFill next{*shard, plan_.shard_inputs(*shard), ShardWriterOptions(spec_)};
-    for (std::uint64_t i = 0; i < next.rows; ++i)  // exact, so that no row moves when the head is written
-      next.options.planned_key_bytes += plan_.list.inputs[first + i].key().size();
-    next.options.planned_rows = {next.rows};
-    for (const ColumnTable& column : plan_.columns)
-      next.options.planned_rows.push_back(column.row_count(first, next.rows));
+    ShardToFill next = to_fill(plan_, spec_, *shard);
     if (!missing_.empty()) next.expected = &missing_.at(*shard);
     return next;
   }

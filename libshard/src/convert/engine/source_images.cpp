@@ -69,12 +69,14 @@ struct SourceImages::Shared {
   }
 };
 
-SourceImages::SourceImages(Plan plan, const Options& options, const Hooks& hooks)
-    : plan_(std::make_shared<const Plan>(std::move(plan))),
+SourceImages::SourceImages(std::shared_ptr<const Plan> plan, const Options& options, const Hooks& hooks,
+                           std::shared_ptr<const CachedSamples> cache)
+    : plan_(std::move(plan)),
+      cache_(std::move(cache)),
       options_(options),
       spec_(convert::spec_of(options, *plan_)),
       shared_(nullptr) {
-  options_.no_sample_digest = false;  // which would leave JPEG files undecoded
+  if (!cache_) options_.no_sample_digest = false;  // which would leave JPEG files undecoded
   spec_.codec = {};
   for (std::size_t i = 0; i < spec_.fields.size(); ++i) {
     spec_.fields[i].codec = {};
@@ -91,6 +93,7 @@ SourceImages::SourceImages(Plan plan, const Options& options, const Hooks& hooks
 
 SourceImages::SourceImages(const SourceImages& pixels, CodecSpec codec)
     : plan_(pixels.plan_),
+      cache_(pixels.cache_),
       options_(pixels.options_),
       spec_(pixels.spec_),
       known_(pixels.known_),
@@ -106,6 +109,7 @@ SourceImages::~SourceImages() {
 std::shared_ptr<const SourceImages> SourceImages::with_frames() const {
   const CodecSpec codec{CodecSpec::Kind::jpeg};
   if (!known_ || !keeps_jpeg_files(options_.preprocess, codec) || !codec.can_hold(spec_.spec)) return nullptr;
+  if (cache_ && !options_.no_sample_digest) return nullptr;  // pixels are stored, or their digest is
   if (std::none_of(known_->begin(), known_->end(), [](const Known& of) { return of.file.bytes != 0; }))
     return nullptr;
   return std::shared_ptr<const SourceImages>(new SourceImages(*this, codec));
@@ -201,7 +205,9 @@ SourceImages::Shared& SourceImages::shared() const {
 std::shared_ptr<const MadeSample> SourceImages::make(std::uint64_t input) const {
   Shared& shared = this->shared();
   if (auto there = shared.find(input)) return there;
-  std::shared_ptr<const MadeSample> sample = read(input);
+  const CachedSamples::Turn turn(cache_.get(), input);
+  std::shared_ptr<const MadeSample> sample = cache_ ? find(input) : nullptr;
+  if (!sample) sample = read(input);
   check_size(input, *sample);
   shared.keep(input, sample);
   return sample;
@@ -220,9 +226,9 @@ void SourceImages::check_size(std::uint64_t input, const MadeSample& made) const
   }
 }
 
-// An image on a server takes as long as many that are decoded, so it is made ahead.
+// An image on a server takes as long as many that are decoded, so it is made ahead. What a cache stores is made.
 std::optional<jpeg::FrameFile> SourceImages::file_of(std::uint64_t input) const {
-  if (!gives_frames() || !spec_.fields.empty() || (*known_)[input].file.bytes == 0) return std::nullopt;
+  if (cache_ || !gives_frames() || !spec_.fields.empty() || (*known_)[input].file.bytes == 0) return std::nullopt;
   const Input& of = plan_->list.inputs[input];
   if (plan_->list.on_server(of) || of.page != Input::kNoPage) return std::nullopt;
   const jpeg::FrameFile& file = (*known_)[input].file;
@@ -243,6 +249,10 @@ bool SourceImages::read_file(std::uint64_t input, std::span<std::byte> out) cons
   }
   give_back(std::move(reader));
   return image::jpeg_file_of(out, out.size()) == (*known_)[input].file;
+}
+
+UnusableImage SourceImages::unusable(std::uint64_t input, const std::string& why) const {
+  return {ErrorCode::corrupt, named(options_, plan_->list.inputs[input].key(), why), why};
 }
 
 std::unique_ptr<PlanReader> SourceImages::take_reader() const {
@@ -275,7 +285,13 @@ std::shared_ptr<const MadeSample> SourceImages::read(std::uint64_t input) const 
     was_read = true;
     std::span<const SampleValues> fields;
     RowSample sample;
-    if (std::optional<JpegFrame> frame = gives_frames() ? reader->frame() : std::nullopt) {
+    if (cache_) {
+      reader->decode(sample);
+      CachedSample stored{row.digest, std::nullopt, sample.warnings, sample.jpeg, {sample.image}};
+      stored.images.insert(stored.images.end(), sample.fields.begin(), sample.fields.end());
+      cache_->store(input, stored);
+      made = made_of(input, stored);
+    } else if (std::optional<JpegFrame> frame = gives_frames() ? reader->frame() : std::nullopt) {
       const SampleSpec of = spec_.spec.sized(frame->file.upright_height(), frame->file.upright_width());
       fields = reader->further(of);
       made->images.push_back({FrameSpec(of, frame->file), std::move(frame->bytes)});
@@ -293,7 +309,10 @@ std::shared_ptr<const MadeSample> SourceImages::read(std::uint64_t input) const 
     }
   } catch (const Error& error) {
     if (ends_run(error, was_read)) throw Error(error.code(), named(options_, row.key, error.what()));
-    throw UnusableImage(ErrorCode::corrupt, named(options_, row.key, reject_reason(error)));
+    const std::string reason = reject_reason(error);
+    // A file that could not be read may be readable later.
+    if (cache_ && row.digest) cache_->store(input, {row.digest, reason, {}, {}, {}});
+    throw unusable(input, reason);
   }
   reader->release();
   give_back(std::move(reader));

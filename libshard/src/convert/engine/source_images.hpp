@@ -6,8 +6,10 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "convert/engine/cached_samples.hpp"
 #include "convert/plan/plan.hpp"
 #include "convert/sources/input_file.hpp"
 #include "format/shard/unconverted.hpp"
@@ -23,12 +25,14 @@ class SourceImages {
   // `options` are those of the plan. Reads the headers of all images if their samples are of any size, and
   // decodes those whose header does not tell; those that cannot be used count as 1 x 1, and are errors when
   // they are made. Errors: cancelled, those that end a conversion.
-  SourceImages(Plan plan, const Options& options, const Hooks& hooks);
+  // `cache`: what is made is stored there, and what is there is not made again. May be null.
+  SourceImages(std::shared_ptr<const Plan> plan, const Options& options, const Hooks& hooks,
+               std::shared_ptr<const CachedSamples> cache = nullptr);
   SourceImages(const SourceImages&) = delete;
   SourceImages& operator=(const SourceImages&) = delete;
   ~SourceImages();
   // The same with frames of codec jpeg. Null: samples are not as large as their images, in u8 and RGB, or no
-  // file is a JPEG that a frame can hold.
+  // file is a JPEG that a frame can hold, or the cache needs its pixels.
   std::shared_ptr<const SourceImages> with_frames() const;
 
   const Plan& plan() const noexcept { return *plan_; }
@@ -64,10 +68,17 @@ class SourceImages {
   std::unique_ptr<PlanReader> take_reader() const;
   void give_back(std::unique_ptr<PlanReader> reader) const;
   std::shared_ptr<const MadeSample> read(std::uint64_t input) const;
+  // With a cache: what it has of the input, or null; a sample that a worker of a conversion would store; the
+  // same of a finished shard.
+  std::shared_ptr<const MadeSample> find(std::uint64_t input) const;
+  UnusableImage unusable(std::uint64_t input, const std::string& why) const;
+  std::shared_ptr<MadeSample> made_of(std::uint64_t input, const CachedSample& stored) const;
+  std::shared_ptr<MadeSample> made_of(std::uint64_t input, const ShardReader& shard, std::uint64_t row) const;
   // Of samples of any size: throws invalid_argument if it is not the one that was listed.
   void check_size(std::uint64_t input, const MadeSample& made) const;
 
   std::shared_ptr<const Plan> plan_;
+  std::shared_ptr<const CachedSamples> cache_;
   Options options_;
   DatasetSpec spec_;
   std::shared_ptr<const std::vector<Known>> known_;  // of samples of any size

@@ -57,6 +57,17 @@ Summary finished(const DatasetInfo& info, const Summary& run) {
   return whole;
 }
 
+ShardToFill to_fill(const Plan& plan, const DatasetSpec& spec, std::uint64_t shard) {
+  const std::uint64_t first = shard * plan.per_shard;
+  ShardToFill next{shard, plan.shard_inputs(shard), ShardWriterOptions(spec)};
+  for (std::uint64_t i = 0; i < next.rows; ++i)  // exact, so that no row moves when the head is written
+    next.options.planned_key_bytes += plan.list.inputs[first + i].key().size();
+  next.options.planned_rows = {next.rows};
+  for (const ColumnTable& column : plan.columns)
+    next.options.planned_rows.push_back(column.row_count(first, next.rows));
+  return next;
+}
+
 namespace {
 
 // Publishes dataset.json without replacing an existing one. If another process was faster, its file must be

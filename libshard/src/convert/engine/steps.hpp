@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "convert/engine/row_source.hpp"
 #include "convert/plan/plan.hpp"
 #include "convert/publish/claim.hpp"
 #include "convert/publish/journal.hpp"
@@ -18,6 +19,9 @@ namespace shard::convert {
 PlanRecord record_of(const Plan& plan, const DatasetSpec& spec);
 // Without what the inputs say: source_digest and inputs.
 PlanRecord record_of(const DatasetSpec& spec, std::uint64_t per_shard);
+
+// A shard of the plan, with all that is known of its size.
+ShardToFill to_fill(const Plan& plan, const DatasetSpec& spec, std::uint64_t shard);
 
 // Converts and publishes these shards, in order. One that another process finishes before its turn is
 // skipped; with options.claim other processes have the same ones, and each is converted by the one that locks

@@ -284,14 +284,17 @@ std::optional<Receipt> finished_shard(const fs::path& out, const PlanRecord& pla
   return receipt;
 }
 
+bool is_sample_log(std::string_view name) noexcept { return name.starts_with(kSampleLog); }
+
 bool is_ours(const std::string& name) {
   return name == kDatasetFile || name == kPlanFile || name == kRejectsFile || name == kInputsFile ||
-         is_receipt(name) || is_shard(name);
+         is_receipt(name) || is_shard(name) || is_sample_log(name);
 }
 
 void remove_journal(const fs::path& out) {
   remove_file(out / kPlanFile);
   remove_matching(out, is_receipt);
+  remove_matching(out, is_sample_log);
   remove_stale_temporaries(out);
 }
 

@@ -82,9 +82,14 @@ std::optional<Receipt> finished_shard(const std::filesystem::path& out, const Pl
 
 void remove_file(const std::filesystem::path& path);  // does nothing if there is no such file; errors: io
 
+// Whether a log of samples that are not in a shard yet has a name like this (engine/sample_logs.hpp).
+inline constexpr std::string_view kSampleLog = ".samples-";
+bool is_sample_log(std::string_view name) noexcept;
+
 // Whether conversions write files of this name.
 bool is_ours(const std::string& name);
-// Removes conversion.json, the receipts, and temporary files of processes that have ended. Errors: io.
+// Removes conversion.json, the receipts, logs of samples, and temporary files of processes that have ended.
+// Errors: io.
 void remove_journal(const std::filesystem::path& out);
 // Removes all files that a conversion writes, dataset.json first. Other files stay. Errors: io.
 void remove_dataset_files(const std::filesystem::path& out);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "shard/codec.hpp"
@@ -22,7 +23,13 @@ struct DatasetInfo;
 // An image that cannot be a sample. A conversion would make it a reject.
 class UnusableImage : public Error {
  public:
-  using Error::Error;
+  // `reason`: that of rejects.csv.
+  UnusableImage(ErrorCode code, const std::string& what, std::string reason)
+      : Error(code, what), reason_(std::move(reason)) {}
+  const std::string& reason() const noexcept { return reason_; }
+
+ private:
+  std::string reason_;
 };
 
 inline constexpr std::uint64_t kMadeAlignment = 16;
@@ -35,6 +42,8 @@ struct MadeSample {
     std::vector<std::byte> bytes;
   };
   std::vector<Image> images;
+  // It was stored: nothing was read of the image itself.
+  bool is_cached = false;
 };
 
 // The samples of one shard. Thread safe, also in a child after fork().

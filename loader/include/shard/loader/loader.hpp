@@ -57,6 +57,10 @@ class Loader {
   // views, or start it again. Called twice, the last call counts. Throws invalid_argument, naming view and
   // bound, and changes nothing.
   void set_views(TransformOptions transform, std::vector<TransformOptions> further_views = {});
+  // From the epoch on that starts next, the same samples from another place, such as a conversion that has
+  // ended meanwhile. Transport and memory are chosen again, as by a new loader; batches are the same. Throws
+  // invalid_argument, and changes nothing, if `dataset` has other samples, or another order of them.
+  void set_data(Dataset dataset);
   // The next batch, or nothing at the end of the epoch. Throws the error of a worker, or what wait() of a
   // batch of this epoch threw, naming shard and sample, and the same again until start_epoch() or resume().
   // Throws cancelled after cancel(), and resource if all slots are lent.

@@ -172,6 +172,9 @@ struct LoaderOptions : OrderOptions {
   // Default: never. Comparing costs CPU time for each sample.
   Verify verify = Verify::never;
   OnError on_error = OnError::raise;
+  // A CSV file with lines path,reason, to which images are appended that on_error skips, each once by this
+  // loader. Empty: none.
+  std::filesystem::path rejects{};
   // By name. Ragged columns that are not named are padded.
   std::map<std::string, RaggedOptions> ragged;
 
@@ -217,6 +220,7 @@ struct LoaderOptions : OrderOptions {
     visit("correspondence", of.correspondence, Limits{});
     visit("verify", of.verify, Limits{});
     visit("on_error", of.on_error, Limits{});
+    visit("rejects", of.rejects, Limits{});
     visit("transport", of.transport, Limits{});
     visit("prefetch", of.prefetch, Limits{.low = 1, .high = 64});
     visit("threads", of.threads, Limits{.low = 0, .high = 256});

@@ -46,6 +46,7 @@ struct LoaderStats {
   std::string storage_problem{};
   // Of images that are not converted.
   std::uint64_t decoded_images = 0;
+  std::uint64_t cached_images = 0;
   double images_seconds = 0;
   std::uint64_t replaced_images = 0;
   std::string unusable_images{};
@@ -107,6 +108,8 @@ struct LoaderStats {
         &LoaderStats::storage_problem);
     visit(Statistic{"decoded_images", "files that were read and decoded, of images that are not converted"},
           &LoaderStats::decoded_images);
+    visit(Statistic{"cached_images", "of these images, taken from their cache and not read"},
+          &LoaderStats::cached_images);
     visit(Statistic{"images_seconds", "batches waiting for these"}, &LoaderStats::images_seconds);
     visit(Statistic{"replaced_images",
                     "of them, unusable ones in whose place another sample was delivered (on_error skip)"},

@@ -6,7 +6,7 @@ import json
 import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 
 from . import _check, _core
 from ._arrays import to_numpy
@@ -15,6 +15,9 @@ from ._errors import CorruptError, InvalidArgumentError, NotFoundError
 from ._fields import _LONG, Fields, RaggedArray
 from ._numpy import np
 from ._show import Sheet, html_of, sheet_of
+
+if TYPE_CHECKING:
+    from ._cache import ImageCache
 
 
 class Finding(NamedTuple):
@@ -137,9 +140,14 @@ class Dataset:
         self._info["dtype"] = _LONG[self._info["dtype"]]
         return self
 
+    _caches: tuple[ImageCache, ...] = ()
+    """Of the sources that it is made of."""
+
     @staticmethod
-    def _made(core: Any, path: str, recipe: tuple[Any, ...]) -> Dataset:
-        return Dataset.__new__(Dataset)._adopt(core, path, recipe)
+    def _made(core: Any, path: str, recipe: tuple[Any, ...], caches: tuple[ImageCache, ...] = ()) -> Dataset:
+        made = Dataset.__new__(Dataset)._adopt(core, path, recipe)
+        made._caches = caches
+        return made
 
     @staticmethod
     def _cooked(recipe: tuple[Any, ...]) -> Dataset:
@@ -156,7 +164,7 @@ class Dataset:
             return concat(*(Dataset._cooked(part) for part in of))
         base = Dataset._cooked(of)
         made = _core.select if kind == "select" else _core.hashed
-        return Dataset._made(made(base._core, *rest), base._path, recipe)
+        return Dataset._made(made(base._core, *rest), base._path, recipe, base._caches)
 
     def __len__(self) -> int:
         return self._info["samples"]
@@ -220,11 +228,13 @@ class Dataset:
     # --- parts of a data set --------------------------------------------------------------------------------
 
     def _select(self, bits: bytes) -> Dataset:
-        return Dataset._made(_core.select(self._core, bits), self._path, ("select", self._recipe, bits))
+        recipe = ("select", self._recipe, bits)
+        return Dataset._made(_core.select(self._core, bits), self._path, recipe, self._caches)
 
     def _hashed(self, begin: float, end: float, seed: int, others: bool) -> Dataset:
         rest = (begin, end, _check.whole("seed", seed, 0, 2**64 - 1), others)
-        return Dataset._made(_core.hashed(self._core, *rest), self._path, ("hashed", self._recipe, *rest))
+        recipe = ("hashed", self._recipe, *rest)
+        return Dataset._made(_core.hashed(self._core, *rest), self._path, recipe, self._caches)
 
     def where(self, condition: Sequence[bool] | np.ndarray[Any, Any] | Callable[[Columns], Any]) -> Dataset:
         """The samples for which the condition is true: a mask of one bool per sample, or a function that gets
@@ -451,9 +461,9 @@ def concat(*data: Dataset | str | os.PathLike[str]) -> Dataset:
     if not parts:
         raise InvalidArgumentError("concat() needs at least one data set")
     core = _core.concat([part._core for part in parts])
-    return Dataset._made(
-        core, " + ".join(part.path for part in parts), ("concat", tuple(part._recipe for part in parts))
-    )
+    recipe = ("concat", tuple(part._recipe for part in parts))
+    caches = tuple(cache for part in parts for cache in part._caches)
+    return Dataset._made(core, " + ".join(part.path for part in parts), recipe, caches)
 
 
 class Mix:

@@ -13,6 +13,7 @@ import gc
 import os
 import sys
 import threading
+import time
 import warnings
 import weakref
 from typing import Any
@@ -20,10 +21,12 @@ from typing import Any
 from . import _core, _words
 from ._arrays import Framework
 from ._batch import Batch
+from ._cache import finished_recipe
 from ._dataset import Dataset
 from ._errors import InvalidArgumentError, ResourceError, ShardError
 from ._fields import delivered_names
 from ._progress import Reporter
+from ._starving import starving_text
 from ._targets import target_names
 
 Placement = tuple[int, int]  # rank, world size
@@ -95,7 +98,7 @@ class Engine:
         framework: Framework,
         given: Placement | None,
     ) -> None:
-        self._path, self._recipe = data.path, data._recipe
+        self._path, self._recipe, self._caches = data.path, data._recipe, data._caches
         self._identity = (data.info["fingerprint"], _core.selection_digest(data._core))
         self._columns, self._texts = delivered_names(data, options.get("flat") or ())
         if options.get("mix"):
@@ -125,6 +128,9 @@ class Engine:
         self._threads: set[int] = set()  # that have asked for a batch of this epoch
         self._orphan = False  # the Loader went while a thread was inside
         self._asked, self._said = 0, False  # batches, and the warning about storage
+        self._said_of_cache = False
+        self._said_starved = self._tried_finished = False
+        self._epoch_began: tuple[float, dict[str, Any]] | None = None  # with the statistics of then
         self.length = 0  # batches of this rank in an epoch
         self.reporter: Reporter | None = None  # of the first epoch
         self._alive()
@@ -143,7 +149,7 @@ class Engine:
                     raise InvalidArgumentError(
                         f"{self._path} is not the data set that this epoch was begun with: make a new Loader"
                     )
-                self._data = data
+                self._data, self._caches = data, data._caches
             rank, world_size = self._placement
             options = {**self._options, "rank": rank, "world_size": world_size}
             try:
@@ -234,7 +240,10 @@ class Engine:
                     "to begin elsewhere, make a new Loader"
                 )
             resumed = number == at
+        if not resumed:
+            self._take_finished(core)
         core.begin(number, resumed)
+        self._epoch_began = None if resumed else (time.monotonic(), core.stats())
         self._loaded = self._wanted = None
         self._going = number
         self._upcoming = number + 1
@@ -298,6 +307,8 @@ class Engine:
                     raise _words.of_ring(error, len(self._threads)) from None
             self._say_problem(core, ended=found is None)
             if found is None:
+                self._say_starved(core)
+            if found is None:
                 self._end_report()
                 raise StopIteration
             names = (*self._columns, *_columns_of_views(self._options))
@@ -309,10 +320,21 @@ class Engine:
                     self._park()
 
     def _say_problem(self, core: Any, ended: bool) -> None:
-        """Says once why shards are not kept on this machine, or which images cannot be used.
+        """Says once why shards or samples are not kept on this machine, or which images cannot be used.
         Looks after 1, 2, 4, 8, ... batches, and where an epoch ends."""
         self._asked += 1
-        if self._said or not (ended or self._asked & (self._asked - 1) == 0):
+        if not (ended or self._asked & (self._asked - 1) == 0):
+            return
+        for cache in self._caches:
+            problem = cache.progress().problem
+            if problem and not self._said_of_cache:
+                self._said_of_cache = True
+                warnings.warn(
+                    f"samples are used, but not stored in {cache.path!r} any more: {problem}",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
+        if self._said:
             return
         stats = core.stats()
         if stats["replaced_images"]:
@@ -332,6 +354,30 @@ class Engine:
                 RuntimeWarning,
                 stacklevel=4,
             )
+
+    def _say_starved(self, core: Any) -> None:
+        """Says once where an epoch waits for images that are not converted, on a GPU."""
+        began, self._epoch_began = self._epoch_began, None
+        if began is None or self._said_starved or self._ordinal < 0:
+            return
+        threads = self._options.get("threads") or len(os.sched_getaffinity(0))
+        text = starving_text(began[1], core.stats(), time.monotonic() - began[0], threads, bool(self._caches))
+        if text:
+            self._said_starved = True
+            warnings.warn(text, RuntimeWarning, stacklevel=4)
+
+    def _take_finished(self, core: Any) -> None:
+        """Where all samples are stored meanwhile, the epoch that starts is one of the finished data set."""
+        caches = self._caches
+        if not caches or self._tried_finished or not all(cache.progress().complete for cache in caches):
+            return
+        self._tried_finished = True
+        try:
+            data = Dataset._cooked(finished_recipe(self._recipe))
+            core.set_data(data._core)
+        except InvalidArgumentError:  # with rejects: only the source has samples in their places
+            return
+        self._data, self._caches = data, ()
 
     def set_epoch(self, number: int) -> None:
         with self.lock:

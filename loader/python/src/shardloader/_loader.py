@@ -7,12 +7,13 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from . import _check, _core
 from ._arrays import Torch, framework_of
 from ._augment import Augment
 from ._batch import Batch, ordinal_of
+from ._cache import CacheProgress, CacheReporter
 from ._dataset import Dataset, Mix
 from ._declare import declared, taken, with_signature
 from ._engine import Engine
@@ -216,12 +217,17 @@ class Loader:
     on_error: what becomes of an image of a Source that cannot be used: "raise" (CorruptError), or "skip": the
         next sample of the data set (after the last the first) that can be used takes its place, for every
         rank and in every epoch. stats().replaced_images counts them, and a RuntimeWarning names the first.
+    rejects: a CSV file to which such images are appended, each once, with its path and the reason.
     memory: MemoryOptions(registered_bytes, pinned_bytes, resident_bytes, readahead_bytes, batch_bytes):
         bounds of memory.
     remote: RemoteOptions(cache, cache_bytes, transit, transit_bytes): what is kept on this machine of a data
         set on a server (docs/remote.md).
+    cache: where `data` is a path of images: the folder in which each sample is stored when it is first used,
+        as Source(data, cache=) does.
 
-    progress: of a data set on a server: True writes a line to standard error while the first epoch runs (rank
+    progress: of images with a cache: True writes a line to standard error while the first epoch runs (rank 0
+        only): what is stored, and when all will be. A function gets a CacheProgress instead.
+        Of a data set on a server: True writes a line to standard error while the first epoch runs (rank
         0 only): shards and bytes that came of those of the epoch, rate, time left. A function gets a Progress
         instead, on a thread of its own, about once a second and at the epoch's end.
 
@@ -256,11 +262,12 @@ class Loader:
         views: Sequence[Augment] = (),
         fields: Mapping[str, Target] | Sequence[str] | None = None,
         as_stored: Sequence[str] = (),
-        progress: bool | Callable[[Progress], None] = False,
+        progress: bool | Callable[[Progress], None] | Callable[[CacheProgress], None] = False,
+        cache: str | os.PathLike[str] | None = None,
         **options: Unpack[LoaderOptions],
     ) -> None:
         mixed = data if isinstance(data, Mix) else None
-        self.data = data.data if isinstance(data, Mix) else opened(data)
+        self.data = opened(data.data if isinstance(data, Mix) else data, cache)
         if (rank is None) != (world_size is None):
             raise InvalidArgumentError("rank and world_size go together")
         if window_shards is not None and not shuffle:
@@ -278,6 +285,7 @@ class Loader:
             **(passed["memory"] or {}),
             **(passed["remote"] or {}),
             "batch_size": batch_size,
+            "rejects": passed["rejects"] or "",
             "order": "windowed" if window_shards is not None else "shuffle" if shuffle else "sequential",
             "tail": tail_of(tail, drop_last),
             "sampling": sampling_of(self.data, mixed, sampling),
@@ -293,11 +301,14 @@ class Loader:
             wanted["window_shards"] = window_shards
         given = None if rank is None or world_size is None else (rank, world_size)
         self._engine = Engine(self.data, ordinal, wanted, arrays, given)
-        if progress:
+        if progress and self.data._caches:
+            self._engine.reporter = CacheReporter(progress, self.data._caches)
+        elif progress:
             ranks = self._engine.settled()[1] if passed["partition"] == "by_shard" else 1
             shards = max(1, -(-len(self.data.info["shards"]) // ranks))
             share = shards / max(1, len(self.data.info["shards"]))
-            self._engine.reporter = Reporter(progress, shards, round(share * self.data.info["size_bytes"]))
+            size = round(share * self.data.info["size_bytes"])
+            self._engine.reporter = Reporter(cast("Any", progress), shards, size)
         #: "cpu" or "cuda:N".
         self.device = "cpu" if ordinal < 0 else f"cuda:{ordinal}"
         #: Samples per batch of this rank.

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from . import _check, _core
 from ._arrays import Framework, Torch, dtype_name
 from ._augment import Augment
+from ._convert_options import Path
 from ._dataset import Dataset, Mix
 from ._declare import as_it_is
 from ._errors import InvalidArgumentError
@@ -65,6 +66,7 @@ class LoaderOptions(ViewOptions, total=False):
     threads: Annotated[int, as_it_is, 0]
     verify: Annotated[str, as_it_is, "never"]
     on_error: Annotated[str, as_it_is, "raise"]
+    rejects: Annotated[Path | None, _check.path]
     memory: Annotated[MemoryOptions | None, members_of(MemoryOptions)]
     remote: Annotated[RemoteOptions | None, members_of(RemoteOptions)]
     max_rows: Annotated[Mapping[str, int] | None, _rows]

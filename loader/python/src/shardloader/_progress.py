@@ -31,7 +31,7 @@ def _gib(count: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """ "1:05" or "1:00:05"."""
+    """Minutes and seconds, or hours too."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
 
@@ -51,24 +51,28 @@ def line_of(now: Progress) -> str:
     )
 
 
-class _Line:
+class Line:
     """Rewrites a line on a terminal; elsewhere writes one from time to time."""
 
     def __init__(self) -> None:
         self._next, self._width = 0.0, 0
 
-    def __call__(self, now: Progress) -> None:
+    def write(self, text: str, seconds: float, ended: bool) -> None:
+        """seconds: since the begin."""
         stream = sys.stderr
-        if stream is None or (now.ended and now.fetched_bytes == 0):
+        if stream is None:
             return
-        text = line_of(now)
         if stream.isatty():
-            stream.write("\r" + text.ljust(self._width) + ("\n" if now.ended else ""))
+            stream.write("\r" + text.ljust(self._width) + ("\n" if ended else ""))
             self._width = len(text)
-        elif now.ended or now.seconds >= self._next:
-            self._next = now.seconds + 15.0
+        elif ended or seconds >= self._next:
+            self._next = seconds + 15.0
             stream.write(text + "\n")
         stream.flush()
+
+    def __call__(self, now: Progress) -> None:
+        if not now.ended or now.fetched_bytes != 0:
+            self.write(line_of(now), now.seconds, now.ended)
 
 
 class Reporter:
@@ -77,9 +81,9 @@ class Reporter:
     INTERVAL = 1.0  # seconds
     SPAN = 10  # intervals over which the rate is measured
 
-    def __init__(self, show: bool | Callable[[Progress], None], total_shards: int, total_bytes: int) -> None:
+    def __init__(self, show: bool | Callable[[Any], None], total_shards: int, total_bytes: int) -> None:
         self._line = show is True
-        self._show: Any = _Line() if self._line else show
+        self._show: Any = Line() if self._line else show
         self._totals = (total_shards, total_bytes)
         self._over = threading.Event()
         self._lock = threading.Lock()
@@ -113,11 +117,11 @@ class Reporter:
 
     def _tell(self, stats: dict[str, Any], ended: bool) -> None:
         with self._lock:
-            if self._ended or (stats["fetched_bytes"] == self._before and stats["arrived_shards"] == 0):
+            if self._ended or not self._has_come(stats):
                 return
             self._ended = ended
             try:
-                self._show(self._progress(stats, ended))
+                self._report(stats, ended)
             except Exception as error:  # training goes on
                 self._ended = True
                 warnings.warn(
@@ -125,6 +129,12 @@ class Reporter:
                     RuntimeWarning,
                     stacklevel=1,
                 )
+
+    def _has_come(self, stats: dict[str, Any]) -> bool:
+        return bool(stats["fetched_bytes"] != self._before or stats["arrived_shards"] != 0)
+
+    def _report(self, stats: dict[str, Any], ended: bool) -> None:
+        self._show(self._progress(stats, ended))
 
     def _progress(self, stats: dict[str, Any], ended: bool) -> Progress:
         now = time.monotonic()

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from . import _check, _core, _notes, _words
+from ._cache import ImageCache
 from ._convert import absolute
 from ._convert_options import ConvertOptions, Path, for_library
 from ._dataset import Dataset
@@ -24,7 +25,6 @@ _OF_CONVERSIONS = (
     "world_size",
     "claim",
     "work",
-    "no_sample_digest",
 )
 # One of them says how large samples are; without, images keep their size.
 _SIZES = ("preset", "resize", "crop", "squash", "size", "longest", "shortest", "area", "multiple")
@@ -48,28 +48,56 @@ class Source(Dataset):
     the sizes of their images, the header of each image is read too. It can be used after fork(), and pickled:
     the other side lists the images again.
 
-    Raises as convert() does.
+    cache: a folder in which each sample is stored when it is first used. Shards are finished in the
+        background, and when all are, the folder is the data set that convert() makes with the same options,
+        byte for byte; from then on the Source is that data set, unless images were rejected. Any number of
+        processes on any machines may use the folder at once, and what a killed one has stored is used. While
+        the disk is full nothing is stored, and a RuntimeWarning says so. Without codec=, images that keep
+        their size and are all named as JPEG files are stored with codec="jpeg" and no_sample_digest=True.
+        Source.cache says how far it is.
+    cache_jobs: threads that finish shards. None: an eighth of the CPUs, at least 1.
+
+    Raises as convert() does. With a cache: InvalidArgumentError if the folder holds another data set, or
+    one of other options, naming what differs.
     """
 
-    def __init__(self, images: Path, **options: Unpack[ConvertOptions]) -> None:
-        for name in _OF_CONVERSIONS:
+    def __init__(
+        self,
+        images: Path,
+        *,
+        cache: Path | None = None,
+        cache_jobs: int | None = None,
+        **options: Unpack[ConvertOptions],
+    ) -> None:
+        unfit = _OF_CONVERSIONS if cache is not None else (*_OF_CONVERSIONS, "no_sample_digest")
+        for name in unfit:
             if options.get(name):
                 raise InvalidArgumentError(
                     f"{name} is about a conversion, and Source() converts nothing: leave it out"
                 )
+        if cache is None and cache_jobs is not None:
+            raise InvalidArgumentError("cache_jobs is for a cache: name its folder with cache=")
         if not any(options.get(name) is not None for name in _SIZES):
             options = {**options, "size": "original"}
         given = for_library("Source()", images, ".", options, ConvertOptions)
         del given["out"]
         given["images"] = _absolute(given["images"])
+        if cache is not None:
+            given["cache"] = absolute(_check.path("cache", cache))
+            given["cache_jobs"] = 0 if cache_jobs is None else _check.whole("cache_jobs", cache_jobs, 1, 1024)
         self._list(given)
 
     def _list(self, given: dict[str, Any]) -> None:
+        options = dict(given)
+        folder, jobs = options.pop("cache", None), options.pop("cache_jobs", 0)
         try:
-            core, found = _core.open_source(given)
+            core, found, cache = _core.open_source(options, folder, jobs)
         except ShardError as error:
-            raise _words.of_convert(error) from None
+            raise _words.of_convert(error) if folder is None else _words.of_cache(error) from None
         self._adopt(core, given["images"], ("source", given))
+        #: Where samples are stored. None: without cache=, or where all of them are.
+        self.cache: ImageCache | None = None if cache is None else ImageCache(cache, folder)
+        self._caches = () if self.cache is None else (self.cache,)
         #: (key, reason) of each input that is left out
         self.rejects: tuple[tuple[str, str], ...] = tuple(found["rejects"])
         _notes.before(found["notes"])
@@ -94,9 +122,14 @@ def _absolute(images: str) -> str:
     return "@" + absolute(images[1:]) if images.startswith("@") else absolute(images)
 
 
-def opened(data: Dataset | str | os.PathLike[str]) -> Dataset:
+def opened(data: Dataset | str | os.PathLike[str], cache: Path | None = None) -> Dataset:
     """The data set at a path, converted or not."""
-    if isinstance(data, Dataset):
-        return data
-    path = _check.path("data", data)
-    return Source(path) if _core.names_images(path) else Dataset(path)
+    images = None if isinstance(data, Dataset) else _check.path("data", data)
+    if images is not None and _core.names_images(images):
+        return Source(images, cache=cache)
+    if cache is not None:
+        raise InvalidArgumentError(
+            "cache is for a path of images: give it to Source() for one with options, and "
+            "remote=RemoteOptions(cache=) for a data set on a server"
+        )
+    return data if isinstance(data, Dataset) else Dataset(_check.path("data", data))

@@ -38,6 +38,12 @@ def of_convert(error: ShardError) -> ShardError:
     return _told(error, in_python(str(error)))
 
 
+def of_cache(error: ShardError) -> ShardError:
+    """Of the folder that is `out` there, and in which a Source replaces nothing."""
+    message = in_python(str(error)).replace(", or overwrite=True to replace the data set there", "")
+    return _told(error, re.sub(r'^out (?=")', "cache ", message))
+
+
 def of_loader(error: ShardError, crop: str | None) -> ShardError:
     """crop_height is center_crop (whichever was given), f16 is float16,
     ... For messages that hold no path."""

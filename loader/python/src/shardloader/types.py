@@ -5,6 +5,7 @@ def train_step(batch: sl.types.Batch) -> float: ...
 
 from ._augment import Instruction
 from ._batch import Batch
+from ._cache import CacheProgress, ImageCache
 from ._convert import Conversion
 from ._core import Tensor
 from ._dataset import Columns, Finding, Keys, Mix
@@ -21,6 +22,7 @@ from ._targets import Geometry
 
 __all__ = [
     "Batch",
+    "CacheProgress",
     "Columns",
     "Conversion",
     "DecodedImages",
@@ -30,6 +32,7 @@ __all__ = [
     "Fields",
     "Finding",
     "Geometry",
+    "ImageCache",
     "Instruction",
     "Keys",
     "Mix",

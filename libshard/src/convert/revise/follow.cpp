@@ -1,0 +1,267 @@
+#include "shard/convert/follow.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "base/files/file_io.hpp"
+#include "base/files/publish.hpp"
+#include "base/system/stopwatch.hpp"
+#include "base/text/quote.hpp"
+#include "convert/plan/plan.hpp"
+#include "convert/publish/claim.hpp"
+#include "convert/publish/input_table.hpp"
+#include "convert/revise/convert_to_folder.hpp"
+#include "convert/sources/source_kind.hpp"
+#include "shard/dataset.hpp"
+#include "shard/error.hpp"
+#include "shard/remote.hpp"
+
+namespace shard::convert {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto kFollowTick = std::chrono::milliseconds(50);  // how soon a cancel is seen
+
+void require_growing_folder(const Options& options) {
+  const auto refuse = [](const std::string& what) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("`follow` converts a folder that grows: {}", what));
+  };
+  std::error_code error;
+  if (is_remote(options.images) || !fs::is_directory(options.images, error))
+    refuse(fmt::format("{} is not a folder", quoted(fs::path(options.images))));
+  if (is_remote(options.out)) refuse("`out` must be a folder too; shardctl copy uploads it");
+  if (options.overwrite || options.refresh || options.append || options.shared())
+    refuse("leave out `overwrite`, `refresh`, `append`, `claim` and ranks");
+  if (!options.labels.empty() || !options.columns.empty() || !options.coco.empty() || !options.yolo.empty() ||
+      !options.voc.empty() || !options.pairs.empty() || options.pages)
+    refuse("labels are its folders; leave out tables, annotations, further images and `pages`");
+}
+
+struct NewFile {
+  std::int64_t changed_ns = 0;
+  std::string path;  // relative to the folder
+};
+
+class Follower {
+ public:
+  Follower(const Options& options, const FollowOptions& how, const Hooks& hooks)
+      : options_(options), how_(how), hooks_(hooks) {
+    options_.root = options.images;
+    fs::path out = fs::absolute(options_.out).lexically_normal();
+    if (!out.has_filename()) out = out.parent_path();
+    options_.out = out;
+    first_ = out.parent_path() / ("." + out.filename().string() + ".shardify-follow");
+  }
+
+  Summary run() {
+    begin();
+    for (;;) {
+      require_going();
+      const bool ends = !how_.until.empty() && is_present(how_.until);  // before the scan
+      const Stopwatch scan;
+      std::vector<NewFile> files = new_files(ends);
+      const double seconds = scan.seconds();
+      if (files.empty() && ends) break;
+      if (!files.empty()) convert_some(std::move(files), ends);
+      if (!ends) wait(std::max(std::chrono::duration<double>(how_.look).count(), 10 * seconds));
+    }
+    if (!dataset_is_there(options_.out))
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("no images came into {}: nothing is converted", quoted(options_.root)));
+    Summary whole = summary_of(read_dataset_info(options_.out));
+    whole.converted = done_.converted;
+    whole.converted_shards = done_.converted_shards;
+    whole.bytes_read = done_.bytes_read;
+    whole.convert_seconds = done_.convert_seconds;
+    whole.stages = done_.stages;
+    whole.warnings = done_.warnings;
+    whole.jpeg = done_.jpeg;
+    return whole;
+  }
+
+ private:
+  void require_going() const {
+    if (hooks_.cancel != nullptr && hooks_.cancel->load(std::memory_order_relaxed))
+      throw Error(ErrorCode::cancelled, "interrupted");
+  }
+
+  void wait(double seconds) const {
+    const Stopwatch watch;
+    while (watch.seconds() < seconds) {
+      require_going();
+      if (!how_.until.empty() && is_present(how_.until)) return;
+      std::this_thread::sleep_for(kFollowTick);
+    }
+  }
+
+  void begin() {
+    make_folders(options_.out.parent_path());
+    switch (folder_state(options_.out)) {
+      case FolderState::complete:
+        break;
+      case FolderState::absent:
+      case FolderState::empty:
+        // A run that was killed before it gave its first data set the name.
+        if (folder_state(first_) != FolderState::complete) return;
+        put_first();
+        break;
+      case FolderState::incomplete:
+        throw Error(ErrorCode::invalid_argument,
+                    fmt::format("{} holds an unfinished conversion: finish it first, with the command that "
+                                "began it, or give another folder",
+                                quoted(options_.out)));
+      case FolderState::foreign:
+        refuse_foreign(options_.out);
+    }
+    look_at_out();
+  }
+
+  void look_at_out() {
+    const DatasetInfo info = read_dataset_info(options_.out);
+    if (info.samples_per_shard != 0) options_.samples_per_shard = info.samples_per_shard;
+    if (!read_input_rows(options_.out, nullptr, [&](InputRow&& row) { known_.insert(std::move(row.key)); }))
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("{} has no valid {}, which says which images it has: convert all of them into "
+                              "another folder",
+                              quoted(options_.out), kInputsFile));
+  }
+
+  // Those that have settled, the oldest first.
+  std::vector<NewFile> new_files(bool all) const {
+    ScanOptions how;
+    how.images = options_.root.string();
+    const InputList list = source_kind(how.images).scan(how);
+    struct timespec now {};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    const auto in_ns = [](const struct timespec& time) {
+      return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+    };
+    std::vector<NewFile> files;
+    for (const Input& input : list.inputs) {
+      if (known_.contains(input.key())) continue;
+      struct stat status {};
+      if (::stat((options_.root / input.path).c_str(), &status) != 0) continue;  // it was renamed or removed
+      // Renaming sets the other one.
+      const std::int64_t changed = std::max(in_ns(status.st_mtim), in_ns(status.st_ctim));
+      const std::int64_t settled = std::chrono::nanoseconds(how_.settled).count();
+      if (all || in_ns(now) - changed >= settled || changed > in_ns(now))
+        files.push_back({changed, input.path});
+    }
+    std::sort(files.begin(), files.end(), [](const NewFile& a, const NewFile& b) {
+      return std::pair(a.changed_ns, std::string_view(a.path)) <
+             std::pair(b.changed_ns, std::string_view(b.path));
+    });
+    return files;
+  }
+
+  // As many whole shards as there are, or all.
+  void convert_some(std::vector<NewFile> files, bool all) {
+    for (const NewFile& file : files)
+      if (file.path.find('\n') != std::string::npos)
+        throw Error(ErrorCode::unsupported,
+                    fmt::format("{}: a name with a line feed cannot be followed: rename it",
+                                quoted(options_.root / file.path)));
+    if (options_.samples_per_shard == 0) {
+      list_of(files);
+      options_.samples_per_shard = make_plan(listed()).per_shard;
+    }
+    if (!all) files.resize(files.size() - files.size() % options_.samples_per_shard);
+    if (files.empty()) return;
+    list_of(files);
+    Options options = listed();
+    Summary summary;
+    if (dataset_is_there(options_.out)) {
+      options.append = true;
+      summary = convert_to_folder(options, hooks_);
+    } else {
+      summary = convert_first(options);
+    }
+    done_.converted += summary.converted;
+    done_.converted_shards += summary.converted_shards;
+    done_.bytes_read += summary.bytes_read;
+    done_.convert_seconds += summary.convert_seconds;
+    done_.stages.read += summary.stages.read;
+    done_.stages.preprocess += summary.stages.preprocess;
+    done_.stages.store += summary.stages.store;
+    done_.warnings.add(summary.warnings);
+    done_.jpeg.add(summary.jpeg);
+    known_.clear();
+    look_at_out();
+    if (how_.grown) how_.grown(summary_of(read_dataset_info(options_.out)));
+  }
+
+  // Beside `out`, which so is a whole data set or none.
+  Summary convert_first(Options options) {
+    options.out = first_;
+    Summary summary;
+    try {
+      summary = convert_to_folder(options, hooks_);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::invalid_argument || folder_state(first_) != FolderState::incomplete)
+        throw;
+      fs::remove_all(first_);  // of a killed run, whose first images were others
+      summary = convert_to_folder(options, hooks_);
+    }
+    put_first();
+    return summary;
+  }
+
+  void put_first() {
+    rename_file(first_, options_.out);
+    flush_folder(options_.out.parent_path());
+  }
+
+  void list_of(const std::vector<NewFile>& files) {
+    const fs::path folder = options_.out.parent_path();
+    list_ = folder / ("." + options_.out.filename().string() + ".shardify-list");
+    std::string text;
+    const fs::path root = fs::absolute(options_.root).lexically_normal();
+    for (const NewFile& file : files) text += (root / file.path).string() + "\n";
+    replace_file(list_, text);
+  }
+  Options listed() const {
+    Options options = options_;
+    options.images = "@" + list_.string();
+    options.root = fs::absolute(options_.root).lexically_normal();
+    return options;
+  }
+
+ public:
+  ~Follower() {
+    std::error_code error;
+    if (!list_.empty()) fs::remove(list_, error);
+  }
+  Follower(const Follower&) = delete;
+  Follower& operator=(const Follower&) = delete;
+
+ private:
+  Options options_;
+  const FollowOptions& how_;
+  const Hooks& hooks_;
+  fs::path first_;  // the first data set, until it is finished
+  fs::path list_;
+  std::unordered_set<std::string> known_;  // keys of the inputs that are in `out`
+  Summary done_;
+};
+
+}  // namespace
+
+Summary follow(const Options& options, const FollowOptions& how, const Hooks& hooks) {
+  options.check();
+  require_growing_folder(options);
+  return Follower(options, how, hooks).run();
+}
+
+}  // namespace shard::convert
