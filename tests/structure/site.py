@@ -59,7 +59,7 @@ class Site(unittest.TestCase):
         self.assertGreater(len(names), 60)
         headings = "".join(path.read_text() for path in (SITE / "reference").glob("*.html"))
         headings = {
-            re.sub(r"<[^>]*>|#", "", found).strip()
+            re.sub(r"<[^>]*>|[#¶]", "", found).strip()
             for found in re.findall(r"<h[23]>(.*?)</h[23]>", headings, re.DOTALL)
         }
         self.assertEqual([name for name in names if name not in headings], [])

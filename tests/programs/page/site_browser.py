@@ -68,7 +68,7 @@ def check_search(page, html):
 
 
 def main():
-    html, *shots = map(Path, sys.argv[1:])
+    html, *shots = (Path(name).resolve() for name in sys.argv[1:])
     for folder in shots:
         folder.mkdir(parents=True, exist_ok=True)
     try:
