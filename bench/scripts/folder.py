@@ -42,7 +42,8 @@ def rate_of(data, seconds, warm=0, **options):
 def differences(data, converted, threads):
     """Of an epoch: values that differ, and values."""
     loaders = [
-        sl.Loader(of, batch_size=256, **VIEW, **more) for of, more in ((data, {"threads": threads}), (converted, {}))
+        sl.Loader(of, batch_size=256, **VIEW, **more)
+        for of, more in ((data, {"threads": threads}), (converted, {}))
     ]
     differ = values = 0
     for (a, labels), (b, others) in zip(*(loader.epoch(3) for loader in loaders), strict=True):
@@ -73,7 +74,9 @@ def image_folder(images, seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("images")
     parser.add_argument("--converted")
     parser.add_argument("--tar")

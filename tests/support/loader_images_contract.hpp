@@ -113,8 +113,8 @@ class LoaderOfImages : public ::testing::TestWithParam<MakeDevice> {
 
   // On the device, epoch 1: a digest of each sample that is delivered, by key.
   static std::map<std::string, std::uint64_t> samples_by_key(const Dataset& data,
-                                                                      const std::shared_ptr<Device>& device,
-                                                                      LoaderOptions options) {
+                                                             const std::shared_ptr<Device>& device,
+                                                             LoaderOptions options) {
     options.on_error = OnError::skip;
     options.tail = Tail::short_;
     options.transform.resize = ResizeKind::squash;

@@ -27,7 +27,7 @@ def tree(folder) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-def finish(source: sl.Source) -> sl.CacheProgress:
+def finish(source: sl.Source) -> sl.types.CacheProgress:
     end = time.monotonic() + PATIENCE
     while not source.cache.progress().complete:
         assert time.monotonic() < end, source.cache.progress()
@@ -336,7 +336,7 @@ def test_a_damaged_log_is_made_again(photos, tmp_path):
 
 
 def test_progress_is_one_line():
-    now = sl.CacheProgress(1000, 610, 17, 3, 0, 0, 0, False, 250.0, "")
+    now = sl.types.CacheProgress(1000, 610, 17, 3, 0, 0, 0, False, 250.0, "")
     assert str(now) == "61.0% of 1,000 images stored, 3 of 17 shards finished, finished in about 4:10"
     assert "complete" in str(now._replace(complete=True))
     assert "not stored any more: disk full" in str(now._replace(problem="disk full"))
@@ -424,7 +424,7 @@ def test_a_line_says_when_the_cache_will_be_finished(photos, tmp_path, capfd):
     for _ in loader.epoch(0):
         pass
     next(iter(loader.epoch(1)))
-    assert seen and isinstance(seen[-1], sl.CacheProgress) and seen[-1].inputs == 40
+    assert seen and isinstance(seen[-1], sl.types.CacheProgress) and seen[-1].inputs == 40
 
 
 def test_what_starves_a_gpu_is_said_with_what_helps():

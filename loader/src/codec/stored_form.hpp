@@ -48,7 +48,7 @@ struct StoredSample {
 // What is known of the frames of a batch, or of some of its rows.
 struct StoredFrames {
   std::span<const std::uint64_t> sizes;
-  std::span<const jpeg::FrameFile> files;  // of another codec than jpeg: not used
+  std::span<const jpeg::FrameFile> files;     // of another codec than jpeg: not used
   std::span<const std::uint8_t> unindexed{};  // TransformWork::unindexed
 
   StoredFrames part(std::size_t first, std::size_t rows) const {

@@ -263,9 +263,8 @@ std::size_t ComputeQueue::queue_late(const Slot& slot, const PlacedBatch& batch,
     for (std::size_t row = first; row < end; ++row) {
       const std::uint64_t size = batch.sizes[part * rows + row];
       std::byte* const target = group.device->data() + used;
-      late_items_.push_back(
-          {slot.indices.samples[row], part, slot.locations[row], target, size, used, true, nullptr,
-           !batch.unindexed.empty() && batch.unindexed[part * rows + row] != 0});
+      late_items_.push_back({slot.indices.samples[row], part, slot.locations[row], target, size, used, true,
+                             nullptr, !batch.unindexed.empty() && batch.unindexed[part * rows + row] != 0});
       late_sources_[part * rows + row] = target;
       used += size;
     }

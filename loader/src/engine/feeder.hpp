@@ -51,13 +51,13 @@ class Feeder {
   Ring& ring_;
   Mailbox& mailbox_;
   BatchMaker maker_;
-  bool warm_ = false;                         // a batch was made
+  bool warm_ = false;  // a batch was made
   // Of the epoch that is made.
   std::uint64_t next_ = 0;     // the batch that is begun next
   std::uint64_t batches_ = 0;  // there are no more to begin
   bool failed_ = false;
-  std::deque<Slot*> begun_;      // in order
-  std::deque<Slot*> unsettled_;  // ended; the device may yet refuse some of their samples
+  std::deque<Slot*> begun_;                   // in order
+  std::deque<Slot*> unsettled_;               // ended; the device may yet refuse some of their samples
   std::optional<std::uint64_t> first_epoch_;  // the first one that was requested: for Verify::first_epoch
   double slot_wait_seconds_ = 0;              // for a free slot
 

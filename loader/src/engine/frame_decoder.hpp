@@ -68,7 +68,7 @@ class FrameDecoder {
   std::vector<Decoder> indexers_;  // batches take turns
   std::vector<Event> indexed_;     // their last work
   std::size_t next_indexer_ = 0;
-  std::vector<SampleCrop> crops_;                     // scratch, like those that follow
+  std::vector<SampleCrop> crops_;  // scratch, like those that follow
   std::vector<Event> ready_;
   std::vector<JpegIndexWork::Frame> unindexed_;
 };

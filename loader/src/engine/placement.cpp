@@ -161,8 +161,7 @@ void Placement::check_shapes(const Slot& slot, std::size_t field) const {
 void Placement::locate(const Slot& slot) {
   located_.clear();
   for (std::uint32_t part = 0; part < setup_.forms.size(); ++part)
-    for (std::size_t row = 0; row < slot.locations.size(); ++row)
-      located_.push_back(locate(slot, part, row));
+    for (std::size_t row = 0; row < slot.locations.size(); ++row) located_.push_back(locate(slot, part, row));
 }
 
 StoredSample Placement::locate(const Slot& slot, std::uint32_t part, std::size_t row) {
@@ -222,7 +221,7 @@ void Placement::place_part(Slot& slot, std::uint32_t part, std::byte* target, st
     const std::byte* source = resident_ ? resident_->find(resident_key(sample, part), size) : nullptr;
     if (source == nullptr) {
       std::uint64_t& last_placed = last_placed_[slot.locations[i].shard];
-      FetchItem item{sample,  part,   slot.locations[i], target, size, fetched, last_placed != placed_,
+      FetchItem item{sample, part,   slot.locations[i], target, size, fetched, last_placed != placed_,
                      mapped, is_file};
       last_placed = placed_;
       if (resident_)

@@ -92,8 +92,8 @@ class ImagesAhead {
   const std::uint64_t ahead_;
   std::deque<std::shared_ptr<Batch>> batches_;  // in order; the first ones are in use
   std::size_t in_use_ = 0;
-  std::vector<std::shared_ptr<Batch>> again_;   // that are made again, in use
-  mutable std::mutex mutex_;  // guards the next three
+  std::vector<std::shared_ptr<Batch>> again_;  // that are made again, in use
+  mutable std::mutex mutex_;                   // guards the next three
   std::set<std::uint64_t> unusable_;
   std::set<std::uint64_t> refused_;  // by the device, as files
   LoaderStats stats_;

@@ -32,7 +32,7 @@ struct JpegWork {
 // Stream::index_jpeg(). Pointers: device memory.
 struct JpegIndexWork {
   struct Frame {
-    jpeg::FrameFile file;  // as above
+    jpeg::FrameFile file;       // as above
     std::byte* data = nullptr;  // jpeg::frame_bytes(file); 16-byte aligned
   };
   std::span<const Frame> frames;

@@ -30,7 +30,8 @@ void stage_row(const Dataset& dataset, const StoredForm& form, const FetchItem& 
     const UnconvertedSamples& files = *shard.unconverted();
     const std::span<std::byte> out(target, files.file_of(at.sample)->bytes);
     // Without its first bytes it is no JPEG file: the device finds that, and the host looks why.
-    if (!files.read_file(at.sample, out)) std::fill_n(out.begin(), std::min<std::size_t>(out.size(), 2), std::byte{0});
+    if (!files.read_file(at.sample, out))
+      std::fill_n(out.begin(), std::min<std::size_t>(out.size(), 2), std::byte{0});
   } else if (!form.decoded_by_host() && !shard.samples_mapped()) {
     form.images(shard).read_frame(at.sample, std::span(target, item.size_bytes));
   } else if (!form.decoded_by_host()) {

@@ -148,8 +148,7 @@ SourceImages::Known SourceImages::look(InputReader& reader, std::uint64_t input)
   const bool is_jpeg = image::detect_format(file) == image::Format::jpeg;
   if (file.size() == kFrontBytes) {
     try {
-      if (is_jpeg)
-        return known(size_in(file, 0, options_), file, plan_->sizes[input]);
+      if (is_jpeg) return known(size_in(file, 0, options_), file, plan_->sizes[input]);
     } catch (const Error&) {  // the header is longer, or the whole file tells why not
     }
     file = reader.read(of);
@@ -228,7 +227,8 @@ void SourceImages::check_size(std::uint64_t input, const MadeSample& made) const
 
 // An image on a server takes as long as many that are decoded, so it is made ahead. What a cache stores is made.
 std::optional<jpeg::FrameFile> SourceImages::file_of(std::uint64_t input) const {
-  if (cache_ || !gives_frames() || !spec_.fields.empty() || (*known_)[input].file.bytes == 0) return std::nullopt;
+  if (cache_ || !gives_frames() || !spec_.fields.empty() || (*known_)[input].file.bytes == 0)
+    return std::nullopt;
   const Input& of = plan_->list.inputs[input];
   if (plan_->list.on_server(of) || of.page != Input::kNoPage) return std::nullopt;
   const jpeg::FrameFile& file = (*known_)[input].file;

@@ -53,8 +53,7 @@ SHARD_EXACT constexpr LanePlan plan_lanes(std::uint32_t file_bytes, std::uint32_
   LanePlan plan;
   plan.part_bytes = part;
   plan.lanes = file_bytes / part + 1;
-  plan.groups =
-      plan.lanes <= kLanesOfGroup ? 1 : (plan.lanes - kMostPartsBehind - 1) / kStepOfGroup + 1;
+  plan.groups = plan.lanes <= kLanesOfGroup ? 1 : (plan.lanes - kMostPartsBehind - 1) / kStepOfGroup + 1;
   plan.chunks = chunks;
   return plan;
 }

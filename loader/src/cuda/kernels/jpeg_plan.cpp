@@ -153,10 +153,9 @@ JpegLaunch JpegPlan::write(std::byte* host, const std::byte* device, std::byte* 
 
 std::uint64_t jpeg_workspace_bytes(const jpeg::FrameFile& file, bool makes_index) noexcept {
   const jpeg::Layout layout = jpeg::geometry_of(file);
-  const std::uint64_t of_index =
-      makes_index ? starts_workspace_bytes(layout.mcus(), file.bytes) +
-                        round_up(jpeg::index_bytes(layout), kIndexAlign)
-                  : 0;
+  const std::uint64_t of_index = makes_index ? starts_workspace_bytes(layout.mcus(), file.bytes) +
+                                                   round_up(jpeg::index_bytes(layout), kIndexAlign)
+                                             : 0;
   return of_index + std::uint64_t{layout.mcus()} * layout.blocks_of_mcu * kBytesOfLine +
          most_tables(layout.components) * kBytesOfTable + sizeof(JpegImage) + sizeof(std::uint32_t) + kAlign;
 }

@@ -117,8 +117,7 @@ __global__ void __launch_bounds__(kWriters) write_index(JpegLaunch launch) {
   JpegImage& image = launch.images[of_batch];
   const JpegTask& task = launch.tasks[of_batch];
   if (image.usable == 0) {
-    if (threadIdx.x == 0)
-      *reinterpret_cast<std::uint32_t*>(const_cast<std::byte*>(task.index)) = kNoIndex;
+    if (threadIdx.x == 0) *reinterpret_cast<std::uint32_t*>(const_cast<std::byte*>(task.index)) = kNoIndex;
     return;
   }
   here.copy(image, launch.lane_plans[blockIdx.x]);
