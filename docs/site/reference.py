@@ -20,7 +20,8 @@ PAGES = (
     (
         "datasets",
         "Data sets",
-        "Dataset Source ImageCache CacheProgress concat mix Mix Fields Field RaggedArray Columns Keys Sheet Finding to_parquet",
+        "Dataset Source ImageCache CacheProgress concat mix Mix Fields Field RaggedArray Columns Keys Sheet "
+        "Finding to_parquet",
     ),
     (
         "converting",
