@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""JPEG files that are not converted, from a folder and a tar archive to batches on a GPU: photographs/s, cores.
+"""JPEG files that are not converted, from a folder and a tar archive to a GPU: photographs/s and cores.
 
     folder.py IMAGES [--converted DATASET] [--tar FILE] [--seconds S] [--threads N] [--torchvision]
 
 Random resized crop of 224, flip, float16. Each loader runs three epochs first, then epochs for S seconds.
-With --converted (IMAGES by `shardify IMAGES DATASET --size original --codec jpeg`) the converted set is timed,
-too, after 8 seconds in which its shards are registered, and every value of an epoch is compared.
+With --converted (IMAGES by `shardify IMAGES DATASET --size original --codec jpeg`) the converted set is
+timed, too, after 8 seconds in which its shards are registered, and every value of an epoch is compared.
 --torchvision: ImageFolder with 16 workers beside it. Prints JSON.
 """
 
