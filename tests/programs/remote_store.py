@@ -60,7 +60,9 @@ class HostileStore(ThreadServer):
         with self.lock:
             data, _ = self.objects[bucket, key]
             at = data.index(b'"head_digest":"') + 15
-            other = data[:at] + (b"0" if data[at : at + 1] != b"0" else b"1") + data[at + 1 :]
+            digits = b"0123456789abcdef"  # the next one: twice must not give the first bytes back
+            next_one = digits[(digits.index(data[at]) + 1) % len(digits)]
+            other = data[:at] + bytes([next_one]) + data[at + 1 :]
             self.objects[bucket, key] = (other, etag_of(other))
 
     def count(self, method, name=""):
