@@ -63,6 +63,7 @@ def test_names():
     assert set(sl.types.__all__) == {
         *(
             "Batch",
+            "CacheProgress",
             "Columns",
             "Conversion",
             "DecodedImages",
@@ -72,8 +73,18 @@ def test_names():
             "Fields",
             "Finding",
         ),
-        *("Geometry", "Instruction", "Keys", "Mix", "Operation", "Plan", "Progress", "RaggedArray"),
-        *("ShardResult", "Stats", "Tensor"),
+        *(
+            "Geometry",
+            "ImageCache",
+            "Instruction",
+            "Keys",
+            "Mix",
+            "Operation",
+            "Plan",
+            "Progress",
+            "RaggedArray",
+        ),
+        *("ShardResult", "Sheet", "Stats", "Tensor"),
     }
 
 
