@@ -36,7 +36,8 @@ struct JpegIndexWork {
     std::byte* data = nullptr;  // jpeg::frame_bytes(file); 16-byte aligned
   };
   std::span<const Frame> frames;
-  // 256-byte aligned, used only during the work. Of each frame: index_stage_bytes() (codec/jpeg_workspace.hpp).
+  // 256-byte aligned, used only during the work. Of each frame: index_stage_bytes(), see
+  // codec/jpeg_workspace.hpp.
   std::byte* workspace = nullptr;
   std::uint64_t workspace_bytes = 0;
 };

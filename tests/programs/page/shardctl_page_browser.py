@@ -60,7 +60,7 @@ class Page(TestCase):
         )
         self.assertEqual(page.value("document.querySelectorAll('#histogram button').length"), 3)
         self.assertEqual(page.value("document.querySelectorAll('#channel-list svg').length"), 3)
-        self.assertIn("u8 nchw [3, 32, 32]", page.value("document.getElementById('facts').textContent"))
+        self.assertIn("u8 nhwc [32, 32, 3]", page.value("document.getElementById('facts').textContent"))
         self.assert_clean()
 
     def test_augmented_samples_are_shown_if_asked_for(self):

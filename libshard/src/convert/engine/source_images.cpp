@@ -225,7 +225,8 @@ void SourceImages::check_size(std::uint64_t input, const MadeSample& made) const
   }
 }
 
-// An image on a server takes as long as many that are decoded, so it is made ahead. What a cache stores is made.
+// An image on a server takes as long as many that are decoded, so it is made ahead. What a cache stores is
+// made.
 std::optional<jpeg::FrameFile> SourceImages::file_of(std::uint64_t input) const {
   if (cache_ || !gives_frames() || !spec_.fields.empty() || (*known_)[input].file.bytes == 0)
     return std::nullopt;

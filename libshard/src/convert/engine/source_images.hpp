@@ -53,7 +53,8 @@ class SourceImages {
   // What threads share. A forked child makes its own: another thread may have held the lock.
   struct Shared;
 
-  // What the header of an image says, if samples are of any size. A file of no bytes: a frame does not hold it.
+  // What the header of an image says, if samples are of any size. A file of no bytes: a frame does not hold
+  // it.
   struct Known {
     std::uint32_t width = 1;
     std::uint32_t height = 1;

@@ -1,8 +1,8 @@
 // How a file without an index is divided between the lanes that make one (lane_decoder.hpp):
 //
 //   the scan     |part 0  |part 1  |part 2  | ...              one lane each, of up to 1024 bytes
-//   groups       [lanes 0 to 63]            the last four lanes of a group are also the first ones of the next,
-//                        [lanes 60 to 123]  so that each lane finds those behind it in a group
+//   groups       [lanes 0 to 63]            the last four lanes of a group are also the first ones of the
+//                        [lanes 60 to 123]  next, so that each lane finds those behind it in a group
 //
 // All sizes follow from what is known before the file is read.
 #pragma once
@@ -18,8 +18,8 @@ namespace shard::jpeg {
 // Less than this: positions are bits, in 32 bits.
 inline constexpr std::uint32_t kMostIndexedBytes = 1U << 29;
 inline constexpr std::uint32_t kLanesOfGroup = 64;
-// Behind its own part, through which a lane walks at most; as many lanes are in two groups. Where a lane meets
-// none of those, the MCUs up to the next one are read by one thread alone: of the 442,870 MCUs of 238
+// Behind its own part, through which a lane walks at most; as many lanes are in two groups. Where a lane
+// meets none of those, the MCUs up to the next one are read by one thread alone: of the 442,870 MCUs of 238
 // photographs, in parts of 1024 bytes, 952 with one part behind, 154 with two, 6 with four, 1 with six.
 inline constexpr std::uint32_t kMostPartsBehind = 4;
 inline constexpr std::uint32_t kStepOfGroup = kLanesOfGroup - kMostPartsBehind;

@@ -136,9 +136,9 @@ class Stream {
   // unsupported (DeviceInfo::decodes_jpeg is false), resource (a workspace that is too small).
   virtual void decode_jpeg(const JpegWork& work);
   // Queues the making of indices, in frames whose own are undefined bytes. A file that libjpeg-turbo would
-  // not read, or with a warning, gets one with which it is a broken frame (TransformWork::broken). With little
-  // workspace, fewer at a time. The array in `work` is read before the call returns. Errors: unsupported (the
-  // device reads host memory), resource (the workspace is too small for one of them).
+  // not read, or with a warning, gets one with which it is a broken frame (TransformWork::broken). With
+  // little workspace, fewer at a time. The array in `work` is read before the call returns. Errors:
+  // unsupported (the device makes none), resource (the workspace is too small for one of them).
   virtual void index_jpeg(const JpegIndexWork& work);
   // What a file takes of the workspace.
   virtual std::uint64_t jpeg_workspace_bytes(const jpeg::FrameFile& file) const;

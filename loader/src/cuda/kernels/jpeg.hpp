@@ -78,8 +78,8 @@ struct JpegLaunch {
 // What a batch takes. Borrows nothing after its construction.
 class JpegPlan {
  public:
-  // indices: of files without one, behind them in their frames; `index`, `box` and `pixels` of sources are not
-  // used. An index that cannot be made has a head that fits no file.
+  // indices: of files without one, behind them in their frames; `index`, `box` and `pixels` of sources are
+  // not used. An index that cannot be made has a head that fits no file.
   enum class Make : std::uint8_t { pixels, indices };
   explicit JpegPlan(std::span<const JpegSource> sources, Make make = Make::pixels);
   JpegPlan(const JpegPlan&) = delete;
