@@ -247,7 +247,7 @@ class HostStream final : public Stream {
     });
   }
 
-  // A loader makes none here, where memory is the device's own only in tests.
+  // For tests, in which this device stands for one with memory of its own.
   void index_jpeg(const JpegIndexWork& work) override {
     auto owned = std::make_shared<std::vector<JpegIndexWork::Frame>>(work.frames.begin(), work.frames.end());
     push_wanted(owned->size(), [owned](std::size_t first, std::size_t last) {

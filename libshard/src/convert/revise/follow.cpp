@@ -17,6 +17,7 @@
 #include "base/files/publish.hpp"
 #include "base/system/stopwatch.hpp"
 #include "base/text/quote.hpp"
+#include "convert/engine/steps.hpp"
 #include "convert/plan/plan.hpp"
 #include "convert/publish/claim.hpp"
 #include "convert/publish/input_table.hpp"
@@ -80,15 +81,7 @@ class Follower {
     if (!dataset_is_there(options_.out))
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("no images came into {}: nothing is converted", quoted(options_.root)));
-    Summary whole = summary_of(read_dataset_info(options_.out));
-    whole.converted = done_.converted;
-    whole.converted_shards = done_.converted_shards;
-    whole.bytes_read = done_.bytes_read;
-    whole.convert_seconds = done_.convert_seconds;
-    whole.stages = done_.stages;
-    whole.warnings = done_.warnings;
-    whole.jpeg = done_.jpeg;
-    return whole;
+    return finished(read_dataset_info(options_.out), done_);
   }
 
  private:
