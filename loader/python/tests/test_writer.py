@@ -571,13 +571,16 @@ def test_nothing_is_kept_of_a_row(tmp_path):
 
 
 def test_a_writer_that_is_forgotten_says_so_and_lets_go(tmp_path):
-    before = threading.active_count(), len(os.listdir("/proc/self/task"))
+    gc.collect()  # what other tests left may end meanwhile
+    before = set(threading.enumerate()), set(os.listdir("/proc/self/task"))
     writer = sl.Writer(tmp_path / "out", resize=8, crop=8, jobs=3)
     writer.add("0", png(0))
+    assert len(set(os.listdir("/proc/self/task")) - before[1]) >= 3
     with pytest.warns(ResourceWarning, match="was not closed"):
         del writer
         gc.collect()
-    assert (threading.active_count(), len(os.listdir("/proc/self/task"))) == before
+    assert not set(threading.enumerate()) - before[0]
+    assert not set(os.listdir("/proc/self/task")) - before[1]
     with sl.Writer(tmp_path / "out", resize=8, crop=8) as writer:
         writer.add("0", png(0))
 

@@ -35,8 +35,8 @@ BatchMaker::BatchMaker(const LoaderSetup& setup, Ring& ring, const Mailbox& mail
       mailbox_(mailbox),
       placement_(setup, ring.slots().size()),
       heads_(setup.dataset),
-      pool_(setup.options.threads),
-      copy_streams_(make_copy_streams(*setup.device)) {
+      copy_streams_(make_copy_streams(*setup.device)),
+      pool_(setup.options.threads) {
   TransportContext context{&setup.dataset, setup.forms,  setup.device,
                            &setup.options, &setup.order, copy_streams_.front().get(),
                            &pool_};

@@ -85,12 +85,12 @@ class BatchMaker {
   VerifiedHeads heads_;
   std::unique_ptr<Transport> transport_;
   std::string reason_;
-  ThreadPool pool_;
-  std::optional<ImagesAhead> images_;  // of a data set that is not converted
   // One stream for all copies of the copy engine. Two streams that alternate were slower (batches of 32:
   // 0.92 of the link, 0.94 with one). Two if kernels copy: the next batch's kernel begins while the last
   // blocks of this one end.
   std::vector<std::unique_ptr<Stream>> copy_streams_;
+  ThreadPool pool_;                    // its threads may queue copies
+  std::optional<ImagesAhead> images_;  // of a data set that is not converted
   std::unique_ptr<ComputeQueue> queue_;
 };
 

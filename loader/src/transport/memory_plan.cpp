@@ -21,6 +21,9 @@ namespace {
 
 constexpr std::uint64_t kColumnAlign = 256;
 constexpr std::uint64_t kPage = 4096;
+// Of a thread that reads files: all of them stay in its caches.
+constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20U;
+constexpr std::uint64_t kMostChunks = 3;
 
 std::uint64_t slots_of(const LoaderOptions& options) { return std::uint64_t{options.prefetch} + 1; }
 
@@ -228,6 +231,12 @@ StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& optio
                             "pinned_bytes is {}: raise it, or lower prefetch or batch_size",
                             memory.plan.buffers, options.most_rows(), memory.size_bytes(),
                             options.memory.pinned_bytes));
+  if (!info.unindexed_files) return memory;
+  for (std::uint64_t chunks = kMostChunks; chunks >= 2; --chunks) {
+    memory.chunks = {options.threads, chunks, kChunkBytes};
+    if (memory.size_bytes() <= options.memory.pinned_bytes) return memory;
+  }
+  memory.chunks = {};
   return memory;
 }
 

@@ -86,11 +86,20 @@ struct ComputeMemory {
 };
 ComputeMemory compute_memory(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options);
 
+// FileChunks, for files that the device decodes as they are.
+struct ChunkMemory {
+  std::uint64_t threads = 0;
+  std::uint64_t of_each = 0;  // chunks
+  std::uint64_t chunk_bytes = 0;
+  std::uint64_t size_bytes() const noexcept { return threads * of_each * chunk_bytes; }
+};
+
 // The staging buffers of transport staged, and of mapped until all shards are registered.
 struct StagingMemory {
   std::uint64_t batch_bytes = 0;  // of one buffer
   StagingPlan plan;
-  std::uint64_t size_bytes() const noexcept { return batch_bytes * plan.buffers; }
+  ChunkMemory chunks;  // none: files are read into the buffers, too
+  std::uint64_t size_bytes() const noexcept { return batch_bytes * plan.buffers + chunks.size_bytes(); }
 };
 // `cache_bytes`: of the last cache. Errors: resource (it exceeds LoaderOptions::pinned_bytes).
 StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& options,

@@ -69,19 +69,21 @@ void queue_copies(Stream& stream, Slot& slot, std::span<const CopyItem> copies) 
   slot.copied_event = stream.record();
 }
 
+void add_copy(std::vector<CopyItem>& copies, const CopyItem& row) {
+  CopyItem* const last = copies.empty() ? nullptr : &copies.back();
+  if (last != nullptr && last->target + last->size_bytes == row.target &&
+      last->source + last->size_bytes == row.source)
+    last->size_bytes += row.size_bytes;
+  else
+    copies.push_back(row);
+}
+
 void copy_rows(Stream& stream, Slot& slot, std::vector<CopyItem>& scratch,
                const std::function<const std::byte*(std::size_t row)>& source) {
   scratch.clear();
-  for (std::size_t row = 0; row < slot.fetch.size(); ++row) {
-    const FetchItem& item = slot.fetch[row];
-    const std::byte* const from = source(row);
-    CopyItem* const last = scratch.empty() ? nullptr : &scratch.back();
-    if (last != nullptr && last->target + last->size_bytes == item.target &&
-        last->source + last->size_bytes == from)
-      last->size_bytes += item.size_bytes;
-    else
-      scratch.push_back({item.target, from, item.size_bytes});
-  }
+  for (std::size_t row = 0; row < slot.fetch.size(); ++row)
+    if (const std::byte* const from = source(row))
+      add_copy(scratch, {slot.fetch[row].target, from, slot.fetch[row].size_bytes});
   queue_copies(stream, slot, scratch);
 }
 

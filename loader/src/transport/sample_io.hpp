@@ -29,9 +29,10 @@ bool wait_filled(const std::future<void>& filled, std::chrono::microseconds time
 
 // Queues the copies after the slot's release, and records slot.copied_event.
 void queue_copies(Stream& stream, Slot& slot, std::span<const CopyItem> copies);
+// One copy for rows that follow each other in both memories.
+void add_copy(std::vector<CopyItem>& copies, const CopyItem& row);
 // Queues copies of the samples of slot.fetch after the slot's release, and records slot.copied_event.
-// source(row) is the sample in pinned memory. Rows that follow each other in both memories become one copy.
-// `scratch` is overwritten.
+// source(row) is the sample in pinned memory, or null: it is not copied here. `scratch` is overwritten.
 void copy_rows(Stream& stream, Slot& slot, std::vector<CopyItem>& scratch,
                const std::function<const std::byte*(std::size_t row)>& source);
 

@@ -1,15 +1,20 @@
 // staged: threads copy (or decompress) the samples of a batch into pinned memory, and one copy takes them to
-// the device. Of a data set on a server, a device that reads host memory reads samples that are mapped in
-// place, and others where the threads put them.
+// the device. Files that the device decodes as they are do not wait for their batch: a thread that has read
+// some of them queues their copy. Of a data set on a server, a device that reads host memory reads samples
+// that are mapped in place, and others where the threads put them.
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/system/stopwatch.hpp"
 #include "codec/sample_errors.hpp"
 #include "fields/views.hpp"
 #include "transport/choose.hpp"
+#include "transport/file_chunks.hpp"
 #include "transport/sample_io.hpp"
 #include "transport/staging_ring.hpp"
 #include "transport/transport.hpp"
@@ -17,6 +22,8 @@
 namespace shard {
 
 namespace {
+
+constexpr std::size_t kRowsAtOnce = 2;  // that a thread stages
 
 // Whether the targets of samples are memory of their batch alone: neither what consumers read,
 // nor what stays on the device.
@@ -31,10 +38,11 @@ class Staged final : public Transport {
         in_place_(context.device->info().reads_host_memory &&
                   source_of(*context.dataset) != SampleSource::files),
         to_target_(in_place_ && stages_to_target(*context.dataset, *context.options)),
-        ring_(*context.device, *context.pool,
-              staging_memory(context.dataset->info(), *context.options, context.cache_bytes),
-              !context.dataset->is_unconverted()),
-        batches_(std::size_t{context.options->prefetch} + 1) {}
+        memory_(staging_memory(context.dataset->info(), *context.options, context.cache_bytes)),
+        ring_(*context.device, *context.pool, memory_, !context.dataset->is_unconverted()),
+        batches_(std::size_t{context.options->prefetch} + 1) {
+    if (memory_.chunks.threads != 0) chunks_.emplace(*context.device, memory_.chunks);
+  }
 
   TransportKind kind() const noexcept override { return TransportKind::staged; }
 
@@ -44,18 +52,25 @@ class Staged final : public Transport {
 
   void begin(Slot& slot) override {
     Batch& batch = batches_[slot.number];
-    batch.buffer = to_target_ ? nullptr : &ring_.begin();
     batch.filled = {};
+    find_files(slot);
+    batch.buffer = to_target_ || batch.files == slot.fetch.size() ? nullptr : &ring_.begin();
     find_samples(slot);
-    if (batch.staged.empty()) return;
-    submit_rows(*context_.pool, batch.staged.size(), batch.filled,
-                [this, filling = &slot, &batch](std::size_t i) {
-                  context_.check_wanted();
-                  const std::uint32_t row = batch.staged[i];
-                  const FetchItem& item = filling->fetch[row];
-                  stage_row(*context_.dataset, *context_.forms[item.part], item, place_of(batch, item),
-                            filling->verify, ring_.cached());
-                });
+    const std::size_t runs = batch.runs.size();
+    if (runs + batch.staged.size() == 0) return;
+    if (runs != 0) {
+      const std::lock_guard lock(copy_mutex_);
+      for (const Event& event : slot.released) context_.copy_stream->wait(event);
+    }
+    submit_rows(
+        *context_.pool, runs + batch.staged.size(), batch.filled,
+        [this, runs, filling = &slot, &batch](std::size_t i) {
+          if (i < runs) return read_run(*filling, batch.runs[i]);
+          context_.check_wanted();
+          const FetchItem& item = filling->fetch[batch.staged[i - runs]];
+          stage(*filling, item, place_of(batch, item));
+        },
+        runs != 0 ? 1 : kRowsAtOnce);
   }
 
   void end(Slot& slot) override {
@@ -65,9 +80,10 @@ class Staged final : public Transport {
       batch.filled.get();
       storage_seconds_ += watch.seconds();
     }
+    const std::lock_guard lock(copy_mutex_);
     if (to_target_) return queue_copies(*context_.copy_stream, slot, {});
     copy_rows(*context_.copy_stream, slot, copies_, [&](std::size_t row) { return batch.sources[row]; });
-    batch.buffer->copied = slot.copied_event;
+    if (batch.buffer != nullptr) batch.buffer->copied = slot.copied_event;
   }
 
   void skip(Slot& slot) override { batches_[slot.number].sources.clear(); }
@@ -86,13 +102,69 @@ class Staged final : public Transport {
   }
 
  private:
+  // Rows of Slot::fetch that are files, from `first` to before `last`: one thread reads them.
+  struct Run {
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;
+  };
   // The batch in a slot.
   struct Batch {
-    StagingBuffer* buffer = nullptr;        // null: samples are staged where the device reads them
-    std::vector<const std::byte*> sources;  // where each sample is: in its mapping, or staged
+    StagingBuffer* buffer = nullptr;        // null: samples are staged where the device reads them, or files
+    std::vector<const std::byte*> sources;  // where each sample is: in its mapping, or staged. Null: in a run
     std::vector<std::uint32_t> staged;      // rows of Slot::fetch
-    std::future<void> filled;               // by the pool's threads
+    std::vector<Run> runs;
+    std::size_t files = 0;     // in all runs
+    std::future<void> filled;  // by the pool's threads
   };
+
+  void stage(const Slot& slot, const FetchItem& item, std::byte* target) {
+    stage_row(*context_.dataset, *context_.forms[item.part], item, target, slot.verify, ring_.cached());
+  }
+
+  // Runs of about as many bytes, at least one for each thread if they are not small.
+  void find_files(const Slot& slot) {
+    Batch& batch = batches_[slot.number];
+    batch.runs.clear();
+    batch.files = 0;
+    if (!chunks_) return;
+    const std::uint64_t most = memory_.chunks.chunk_bytes;
+    const auto is_file = [&](const FetchItem& item) { return item.is_file && item.size_bytes <= most; };
+    std::uint64_t bytes = 0;
+    for (const FetchItem& item : slot.fetch) bytes += is_file(item) ? item.size_bytes : 0;
+    const std::uint64_t enough = std::clamp(bytes / memory_.chunks.threads, most / 4, most);
+    std::uint64_t used = 0;
+    for (std::uint32_t row = 0; row < slot.fetch.size(); ++row) {
+      const FetchItem& item = slot.fetch[row];
+      if (!is_file(item)) continue;
+      const bool goes_on = !batch.runs.empty() && batch.runs.back().last == row &&
+                           used + item.size_bytes <= most && used < enough;
+      if (!goes_on) {
+        batch.runs.push_back({row, row});
+        used = 0;
+      }
+      batch.runs.back().last = row + 1;
+      used += item.size_bytes;
+      ++batch.files;
+    }
+  }
+
+  // On a thread of the pool.
+  void read_run(const Slot& slot, const Run& run) {
+    context_.check_wanted();
+    FileChunk& chunk = chunks_->take();
+    thread_local std::vector<CopyItem> copies;
+    copies.clear();
+    std::byte* at = chunk.memory->data();
+    for (std::uint32_t row = run.first; row < run.last; ++row) {
+      const FetchItem& item = slot.fetch[row];
+      stage(slot, item, at);
+      add_copy(copies, {item.target, at, item.size_bytes});
+      at += item.size_bytes;
+    }
+    const std::lock_guard lock(copy_mutex_);
+    context_.copy_stream->copy_pinned(copies);
+    chunk.copied = context_.copy_stream->record();
+  }
 
   static std::byte* place_of(const Batch& batch, const FetchItem& item) {
     return batch.buffer == nullptr ? item.target : batch.buffer->memory->data() + item.offset;
@@ -104,8 +176,14 @@ class Staged final : public Transport {
     Batch& batch = batches_[slot.number];
     batch.sources.clear();
     batch.staged.clear();
+    auto run = batch.runs.begin();
     for (std::uint32_t row = 0; row < slot.fetch.size(); ++row) {
       const FetchItem& item = slot.fetch[row];
+      if (run != batch.runs.end() && row == run->last) ++run;
+      if (run != batch.runs.end() && row >= run->first) {
+        batch.sources.push_back(nullptr);
+        continue;
+      }
       const StoredForm& form = *context_.forms[item.part];
       if (in_place_ && !slot.verify && !form.decoded_by_host() && is_mapped(item)) {
         batch.sources.push_back(mapped_bytes(*context_.dataset, form, item).data());
@@ -125,7 +203,10 @@ class Staged final : public Transport {
   TransportContext context_;
   const bool in_place_;   // the device reads host memory; a folder would use transport mapped
   const bool to_target_;  // and samples are staged in memory that only it reads: there are no copies
+  const StagingMemory memory_;
   StagingRing ring_;
+  std::optional<FileChunks> chunks_;
+  std::mutex copy_mutex_;         // guards the copy stream, which threads use that read files
   std::vector<Batch> batches_;    // by slot
   std::vector<CopyItem> copies_;  // scratch
   double storage_seconds_ = 0;

@@ -125,11 +125,10 @@ void ThreadPool::work(State& state, std::size_t index) {
 }
 
 void submit_rows(ThreadPool& pool, std::size_t rows, std::future<void>& filled,
-                 std::function<void(std::size_t)> body) {
-  constexpr std::size_t kGrain = 2;
+                 std::function<void(std::size_t)> body, std::size_t grain) {
   auto done = std::make_shared<std::promise<void>>();
   filled = done->get_future();
-  pool.submit({rows, kGrain,
+  pool.submit({rows, grain,
                [body = std::move(body)](std::size_t first, std::size_t last) {
                  for (std::size_t row = first; row < last; ++row) body(row);
                },

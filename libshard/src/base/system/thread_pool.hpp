@@ -63,10 +63,10 @@ class ThreadPool {
   std::unique_ptr<State> state_;
 };
 
-// Calls body(row) for each row on the pool's threads. `filled` becomes ready after the last one, with the
-// first error.
+// Calls body(row) for each row on the pool's threads, which take `grain` rows at once. `filled` becomes ready
+// after the last one, with the first error.
 void submit_rows(ThreadPool& pool, std::size_t rows, std::future<void>& filled,
-                 std::function<void(std::size_t)> body);
+                 std::function<void(std::size_t)> body, std::size_t grain = 2);
 // Calls body(row) for each row on the pool's threads and waits; rethrows the first error.
 void run_rows(ThreadPool& pool, std::size_t rows, const std::function<void(std::size_t)>& body);
 // The same with `grain` rows at once: body(first, last).

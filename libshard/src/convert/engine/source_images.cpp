@@ -53,6 +53,8 @@ struct SourceImages::Shared {
   std::unordered_map<std::uint64_t, std::weak_ptr<const MadeSample>> made;
   std::size_t sweep_at = kSweep;
   std::shared_ptr<const MadeSample> last;  // a caller reads its size, its digest, its bytes
+  // Why inputs are rejects, where there is a cache: its finished shards leave them out and do not say why.
+  std::unordered_map<std::uint64_t, std::string> rejects;
 
   std::shared_ptr<const MadeSample> find(std::uint64_t input) {
     const std::lock_guard lock(mutex);
@@ -66,6 +68,15 @@ struct SourceImages::Shared {
     if (made.size() < sweep_at) return;
     std::erase_if(made, [](const auto& entry) { return entry.second.expired(); });
     sweep_at = std::max(kSweep, 2 * made.size());
+  }
+  std::optional<std::string> why_reject(std::uint64_t input) {
+    const std::lock_guard lock(mutex);
+    const auto found = rejects.find(input);
+    return found == rejects.end() ? std::nullopt : std::optional(found->second);
+  }
+  void keep_reject(std::uint64_t input, const std::string& why) {
+    const std::lock_guard lock(mutex);
+    rejects.emplace(input, why);
   }
 };
 
@@ -206,6 +217,8 @@ std::shared_ptr<const MadeSample> SourceImages::make(std::uint64_t input) const 
   if (auto there = shared.find(input)) return there;
   const CachedSamples::Turn turn(cache_.get(), input);
   std::shared_ptr<const MadeSample> sample = cache_ ? find(input) : nullptr;
+  if (!sample)
+    if (const std::optional<std::string> why = shared.why_reject(input)) throw unusable(input, *why);
   if (!sample) sample = read(input);
   check_size(input, *sample);
   shared.keep(input, sample);
@@ -312,7 +325,10 @@ std::shared_ptr<const MadeSample> SourceImages::read(std::uint64_t input) const 
     if (ends_run(error, was_read)) throw Error(error.code(), named(options_, row.key, error.what()));
     const std::string reason = reject_reason(error);
     // A file that could not be read may be readable later.
-    if (cache_ && row.digest) cache_->store(input, {row.digest, reason, {}, {}, {}});
+    if (cache_ && row.digest) {
+      cache_->store(input, {row.digest, reason, {}, {}, {}});
+      shared().keep_reject(input, reason);
+    }
     throw unusable(input, reason);
   }
   reader->release();
