@@ -22,10 +22,10 @@ SampleCrop crop_of(const SampleBox& box) {
 
 FrameDecoder::FrameDecoder(Device& device, const DecoderMemory& memory) : group_rows_(memory.group_rows) {
   for (std::uint64_t i = 0; i < memory.decoders; ++i)
-    decoders_.push_back({device.allocate_device(memory.workspace_bytes), device.create_stream()});
-  for (std::uint64_t i = 0; i < memory.indexers; ++i)
-    indexers_.push_back({device.allocate_device(memory.index_bytes), device.create_stream()});
-  indexed_.resize(indexers_.size());
+    decoders_.push_back({device.allocate_device(memory.workspace_bytes),
+                         memory.index_bytes != 0 ? device.allocate_device(memory.index_bytes) : nullptr,
+                         device.create_stream(),
+                         {}});
 }
 
 std::size_t FrameDecoder::fit(const SampleSpec& spec, std::span<const SampleSize> sizes, std::size_t step,
@@ -44,7 +44,6 @@ void FrameDecoder::queue(Stream& stream, std::span<const Event> after, const Sam
                          const Frames& frames, std::byte* target, std::vector<const std::byte*>& decoded) {
   const std::size_t rows = frames.sources.size();
   decoded.clear();
-  queue_indices(stream, after, frames);
   const bool all_frames = std::all_of(frames.frames.files.begin(), frames.frames.files.end(),
                                       [](const jpeg::FrameFile& file) { return file.bytes != 0; });
   if (!all_frames)
@@ -53,45 +52,13 @@ void FrameDecoder::queue(Stream& stream, std::span<const Event> after, const Sam
   for (std::size_t group = 0; group < groups; ++group) {
     const std::size_t from = rows * group / groups;
     const std::size_t to = rows * (group + 1) / groups;
-    target = queue_group(stream, free_spec(spec), frames, from, to - from, target, decoded);
+    target = queue_group(stream, after, free_spec(spec), frames, from, to - from, target, decoded);
   }
 }
 
-void FrameDecoder::queue_indices(Stream& stream, std::span<const Event> after, const Frames& frames) {
-  ready_.assign(after.begin(), after.end());
-  // Of frames that stay on the device it was made for another batch.
-  ready_.insert(ready_.end(), indexed_.begin(), indexed_.end());
-  unindexed_.clear();
-  const std::span<const std::uint8_t> unindexed = frames.frames.unindexed;
-  for (std::size_t row = 0; row < unindexed.size(); ++row)
-    if (unindexed[row] != 0)
-      unindexed_.push_back({frames.frames.files[row], const_cast<std::byte*>(frames.sources[row])});
-  if (unindexed_.empty()) return;
-  const std::size_t number = next_indexer_;
-  if (!indexers_.empty()) next_indexer_ = (next_indexer_ + 1) % indexers_.size();
-  Stream& by = indexers_.empty() ? stream : *indexers_[number].stream;
-  JpegIndexWork work;
-  work.frames = unindexed_;
-  if (!indexers_.empty()) {
-    work.workspace = indexers_[number].workspace->data();
-    work.workspace_bytes = indexers_[number].workspace->size_bytes();
-  }
-  for (const Event& event : after) by.wait(event);
-  try {
-    by.index_jpeg(work);
-  } catch (...) {  // some of it may be queued: it writes to the frames
-    stream.wait(by.record());
-    throw;
-  }
-  const Event made = by.record();
-  if (!indexers_.empty()) indexed_[number] = made;
-  if (unindexed_.size() == frames.sources.size()) ready_.clear();  // all of it is part of `made`
-  ready_.push_back(made);
-}
-
-std::byte* FrameDecoder::queue_group(Stream& stream, const SampleSpec& spec, const Frames& frames,
-                                     std::size_t first, std::size_t count, std::byte* target,
-                                     std::vector<const std::byte*>& decoded) {
+std::byte* FrameDecoder::queue_group(Stream& stream, std::span<const Event> after, const SampleSpec& spec,
+                                     const Frames& frames, std::size_t first, std::size_t count,
+                                     std::byte* target, std::vector<const std::byte*>& decoded) {
   TransformWork work;
   work.stored = work.delivered = spec;
   work.exact = true;
@@ -111,24 +78,49 @@ std::byte* FrameDecoder::queue_group(Stream& stream, const SampleSpec& spec, con
     target += decoded_room(work, row);
   }
   if (target == begin) return target;  // no frame is among them
-  if (decoders_.empty()) {
-    for (const Event& event : ready_) stream.wait(event);
-    stream.transform(work);
-    return target;
+  Decoder* decoder = nullptr;
+  if (!decoders_.empty()) {
+    decoder = &decoders_[next_];
+    next_ = (next_ + 1) % decoders_.size();
+    work.workspace = decoder->workspace->data();
+    work.workspace_bytes = decoder->workspace->size_bytes();
   }
-  Decoder& decoder = decoders_[next_];
-  next_ = (next_ + 1) % decoders_.size();
-  for (const Event& event : ready_) decoder.stream->wait(event);
-  work.workspace = decoder.workspace->data();
-  work.workspace_bytes = decoder.workspace->size_bytes();
+  Stream& by = decoder != nullptr ? *decoder->stream : stream;
+  for (const Event& event : after) by.wait(event);
   try {
-    decoder.stream->transform(work);
-  } catch (...) {  // some of it may be queued: it writes to the target
-    stream.wait(decoder.stream->record());
+    queue_indices(by, decoder, frames, first, count);
+    by.transform(work);
+  } catch (...) {  // some of it may be queued: it writes to the frames and to the target
+    if (decoder != nullptr) stream.wait(by.record());
     throw;
   }
-  stream.wait(decoder.stream->record());
+  if (decoder != nullptr) stream.wait(by.record());
   return target;
+}
+
+void FrameDecoder::queue_indices(Stream& by, Decoder* decoder, const Frames& frames, std::size_t first,
+                                 std::size_t count) {
+  const std::span<const std::uint8_t> unindexed = frames.frames.unindexed;
+  unindexed_.clear();
+  bool has_others = false;  // of frames that stay on the device it was made for another batch
+  for (std::size_t row = first; row < first + count; ++row) {
+    if (!unindexed.empty() && unindexed[row] != 0)
+      unindexed_.push_back({frames.frames.files[row], const_cast<std::byte*>(frames.sources[row])});
+    else
+      has_others = true;
+  }
+  if (!unindexed_.empty()) {
+    JpegIndexWork work;
+    work.frames = unindexed_;
+    if (decoder != nullptr && decoder->index_workspace) {
+      work.workspace = decoder->index_workspace->data();
+      work.workspace_bytes = decoder->index_workspace->size_bytes();
+    }
+    by.index_jpeg(work);
+    if (decoder != nullptr) decoder->indexed = by.record();
+  }
+  if (!has_others) return;
+  for (const Decoder& other : decoders_) by.wait(other.indexed);
 }
 
 }  // namespace shard

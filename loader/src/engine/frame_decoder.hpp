@@ -3,11 +3,10 @@
 //
 //   copies       batch | next batch
 //                      |
-//   indexer 0      wait | files without an index --.     those of the next batches by indexers 1, 2, ...
-//   decoder 0                                  wait | group 0 --.   groups of other batches follow
-//   decoder 1                                  wait | group 1 --|-.
-//                                                               | |
-//   stream         ...                                      wait' ' transforms of all views
+//   decoder 0      wait' group 0: indices of files without one, then pixels --.   groups of other batches follow
+//   decoder 1      wait' group 1: ------------------------------------------- |-.
+//                                                                             | |
+//   stream         ...                                                    wait' ' transforms of all views
 #pragma once
 
 #include <cstddef>
@@ -51,25 +50,27 @@ class FrameDecoder {
                          std::uint64_t room_bytes);
 
  private:
-  // Makes the indices that are missing, and sets ready_ to when all are there.
-  void queue_indices(Stream& stream, std::span<const Event> after, const Frames& frames);
-  // Rows [first, first + count), after ready_. Returns what is behind their samples.
-  std::byte* queue_group(Stream& stream, const SampleSpec& spec, const Frames& frames, std::size_t first,
-                         std::size_t count, std::byte* target, std::vector<const std::byte*>& decoded);
-  // Work in the stream uses the workspace.
+  // Work in the stream uses the memory.
   struct Decoder {
     std::unique_ptr<Block> workspace;
-    std::unique_ptr<Stream> stream;  // destroyed first
+    std::unique_ptr<Block> index_workspace;  // may be null
+    std::unique_ptr<Stream> stream;          // destroyed first
+    Event indexed;                           // its last indices are there
   };
+
+  // Rows [first, first + count), after `after`. Returns what is behind their samples.
+  std::byte* queue_group(Stream& stream, std::span<const Event> after, const SampleSpec& spec,
+                         const Frames& frames, std::size_t first, std::size_t count, std::byte* target,
+                         std::vector<const std::byte*>& decoded);
+  // Makes the indices of these rows that are missing. `decoder`: whose stream `by` is, or null. Later work in
+  // `by` finds those, too, that were made for other batches.
+  void queue_indices(Stream& by, Decoder* decoder, const Frames& frames, std::size_t first,
+                     std::size_t count);
 
   std::uint64_t group_rows_;
   std::vector<Decoder> decoders_;  // groups take turns
   std::size_t next_ = 0;
-  std::vector<Decoder> indexers_;  // batches take turns
-  std::vector<Event> indexed_;     // their last work
-  std::size_t next_indexer_ = 0;
-  std::vector<SampleCrop> crops_;  // scratch, like those that follow
-  std::vector<Event> ready_;
+  std::vector<SampleCrop> crops_;  // scratch, like the next
   std::vector<JpegIndexWork::Frame> unindexed_;
 };
 

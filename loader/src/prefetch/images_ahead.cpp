@@ -20,8 +20,8 @@ namespace shard {
 
 namespace {
 
-constexpr std::chrono::milliseconds kTurn{20};                 // between looks at whether to stop
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30U;  // of samples that are made ahead
+constexpr std::chrono::milliseconds kTurn{20};                   // between looks at whether to stop
+constexpr std::uint64_t kMostBytes = std::uint64_t{512} << 20U;  // of samples that are made ahead
 
 // Batches that are begun ahead.
 std::uint64_t batches_ahead(const DatasetInfo& info, const LoaderOptions& options) {

@@ -91,10 +91,11 @@ namespace {
 struct Streams {
   std::uint64_t group_rows;  // enough to fill a GPU together with the other streams
   std::uint64_t decoders;
-  std::uint64_t indexers;  // a lane decodes 2 kB of a file alone, which takes four times as long as a piece
 };
-constexpr Streams kOfFrames{128, 6, 0};
-constexpr Streams kOfFiles{256, 2, 3};
+constexpr Streams kOfFrames{128, 6};
+// Of an index a lane makes the part for 1 kB of a file alone, which takes four times as long as a group's
+// decoding, however few files there are.
+constexpr Streams kOfFiles{256, 6};
 
 // Of a random-resized crop only the box is decoded, whose columns are rounded to pieces of 8 MCUs: 0.53 of
 // the whole on average, with 240 photographs and torchvision's bounds. What needs more takes a group or a
@@ -141,11 +142,8 @@ DecoderMemory decoder_memory(const StoredForms& forms, const DeviceInfo& device,
                                                    static_cast<double>(most.usual_bytes * memory.group_rows)),
                         most.least_bytes),
                kPartAlign);
-  memory.indexers = std::min<std::uint64_t>(options.prefetch, streams.indexers);
-  memory.index_bytes = round_up(
-      std::max(most.usual_index_bytes * std::min<std::uint64_t>(options.most_rows(), streams.group_rows),
-               most.least_index_bytes),
-      kPartAlign);
+  memory.index_bytes =
+      round_up(std::max(most.usual_index_bytes * memory.group_rows, most.least_index_bytes), kPartAlign);
   return memory;
 }
 

@@ -56,14 +56,13 @@ SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const 
                        TransportKind link);
 // What a FrameDecoder has (engine/frame_decoder.hpp). None: no codec needs it on this device.
 struct DecoderMemory {
-  // Streams, each of which decodes a group of frames.
+  // Streams, each of which makes the indices of a group of frames, if they have none, and decodes it.
   std::uint64_t decoders = 0;
-  std::uint64_t group_rows = 0;       // at most
-  std::uint64_t workspace_bytes = 0;  // of each: TransformWork::workspace
-  // Streams, each of which makes the indices of a batch.
-  std::uint64_t indexers = 0;
-  std::uint64_t index_bytes = 0;  // of each: JpegIndexWork::workspace
-  std::uint64_t size_bytes() const noexcept { return decoders * workspace_bytes + indexers * index_bytes; }
+  std::uint64_t group_rows = 0;  // at most
+  // Of each: TransformWork::workspace, and JpegIndexWork::workspace.
+  std::uint64_t workspace_bytes = 0;
+  std::uint64_t index_bytes = 0;
+  std::uint64_t size_bytes() const noexcept { return decoders * (workspace_bytes + index_bytes); }
 };
 
 // Device memory that the work on a batch needs beside its slot.

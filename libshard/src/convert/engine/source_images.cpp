@@ -24,6 +24,7 @@ namespace {
 
 constexpr std::size_t kFrontBytes = std::size_t{64} << 10U;  // of a JPEG file, in which its header usually is
 constexpr std::size_t kSweep = 1024;                         // samples that are remembered before a look
+constexpr std::uint64_t kMostKept = std::uint64_t{512} << 20U;  // bytes of frames that stay in memory
 
 // "photos/": image "cat/1.jpg": why.
 std::string named(const Options& options, const std::string& key, const std::string& why) {
@@ -52,6 +53,10 @@ struct SourceImages::Shared {
   std::vector<std::unique_ptr<PlanReader>> idle;
   std::unordered_map<std::uint64_t, std::weak_ptr<const MadeSample>> made;
   std::size_t sweep_at = kSweep;
+  // Frames that are not the file's own bytes (progressive files): to make one takes as long as to decode it.
+  // Which come first stay, since an epoch has each once, so that no other rule would find more.
+  std::unordered_map<std::uint64_t, std::shared_ptr<const MadeSample>> frames;
+  std::uint64_t frames_bytes = 0;
   std::shared_ptr<const MadeSample> last;  // a caller reads its size, its digest, its bytes
   // Why inputs are rejects, where there is a cache: its finished shards leave them out and do not say why.
   std::unordered_map<std::uint64_t, std::string> rejects;
@@ -59,7 +64,10 @@ struct SourceImages::Shared {
   std::shared_ptr<const MadeSample> find(std::uint64_t input) {
     const std::lock_guard lock(mutex);
     const auto found = made.find(input);
-    return found == made.end() ? nullptr : found->second.lock();
+    std::shared_ptr<const MadeSample> there = found == made.end() ? nullptr : found->second.lock();
+    if (there) return there;
+    const auto frame = frames.find(input);
+    return frame == frames.end() ? nullptr : frame->second;
   }
   void keep(std::uint64_t input, const std::shared_ptr<const MadeSample>& sample) {
     const std::lock_guard lock(mutex);
@@ -68,6 +76,16 @@ struct SourceImages::Shared {
     if (made.size() < sweep_at) return;
     std::erase_if(made, [](const auto& entry) { return entry.second.expired(); });
     sweep_at = std::max(kSweep, 2 * made.size());
+  }
+  void keep_frame(std::uint64_t input, const MadeSample& sample) {
+    std::uint64_t bytes = 0;
+    for (const MadeSample::Image& image : sample.images) bytes += image.bytes.size();
+    const std::lock_guard lock(mutex);
+    if (frames_bytes + bytes > kMostKept || frames.contains(input)) return;
+    auto kept = std::make_shared<MadeSample>(sample);
+    kept->is_cached = true;
+    frames.emplace(input, std::move(kept));
+    frames_bytes += bytes;
   }
   std::optional<std::string> why_reject(std::uint64_t input) {
     const std::lock_guard lock(mutex);
@@ -222,6 +240,7 @@ std::shared_ptr<const MadeSample> SourceImages::make(std::uint64_t input) const 
   if (!sample) sample = read(input);
   check_size(input, *sample);
   shared.keep(input, sample);
+  if (!cache_ && sample->images.front().spec.file.bytes != 0) shared.keep_frame(input, *sample);
   return sample;
 }
 

@@ -42,7 +42,7 @@ struct MadeSample {
     std::vector<std::byte> bytes;
   };
   std::vector<Image> images;
-  // It was stored: nothing was read of the image itself.
+  // It was stored, or kept: nothing was read of the image itself.
   bool is_cached = false;
 };
 

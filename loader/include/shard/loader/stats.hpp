@@ -108,7 +108,7 @@ struct LoaderStats {
         &LoaderStats::storage_problem);
     visit(Statistic{"decoded_images", "files that were read and decoded, of images that are not converted"},
           &LoaderStats::decoded_images);
-    visit(Statistic{"cached_images", "of these images, taken from their cache and not read"},
+    visit(Statistic{"cached_images", "of these images, taken from their cache or from memory, and not read"},
           &LoaderStats::cached_images);
     visit(Statistic{"images_seconds", "batches waiting for these"}, &LoaderStats::images_seconds);
     visit(Statistic{"replaced_images",
