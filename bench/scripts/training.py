@@ -44,7 +44,7 @@ class Epochs:
     """Batches of a loader without end."""
 
     def __init__(self, data, **options):
-        options = {"dtype": "float16", "layout": "nhwc", **options}
+        options = {"dtype": "float16", "layout": "nhwc", "framework": "torch", **options}
         self.loader = sl.Loader(data, BATCH, device="cuda:0", **options)
         self.batches = self.all()
 
@@ -54,7 +54,7 @@ class Epochs:
 
     def __next__(self):
         images, labels = next(self.batches)
-        return torch.as_tensor(images), torch.as_tensor(labels)
+        return images.permute(0, 3, 1, 2), labels  # channels_last
 
 
 class OneBatch:

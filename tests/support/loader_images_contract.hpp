@@ -20,6 +20,7 @@
 #include "base/digest/checksum.hpp"
 #include "expect_error.hpp"
 #include "free_dataset.hpp"
+#include "jpeg_files.hpp"
 #include "limited_device.hpp"
 #include "loader_jpeg_contract.hpp"
 #include "shard/convert/convert.hpp"
@@ -190,6 +191,36 @@ TEST_P(LoaderOfImages, FilesGoToADeviceAsTheyAre) {
   EXPECT_GT(loader.stats().decoded_by_device, samples / 4);
   EXPECT_LT(loader.stats().decoded_by_device, samples);  // the others were pixels
   EXPECT_EQ(on_host.stats().decoded_by_device, 0U);
+}
+
+// To transcode one takes longer than to decode it, so that is done once.
+TEST_P(LoaderOfImages, FramesOfProgressiveFilesStayInMemory) {
+  fs::remove_all(images_ / "a");
+  fs::create_directories(images_ / "a");
+  for (int i = 0; i < 12; ++i) {
+    JpegOptions of;
+    of.width = 90;
+    of.height = 70;
+    of.progressive = i % 3 == 0;
+    std::vector<std::uint8_t> pixels;
+    for (std::uint32_t at = 0; at < of.width * of.height * 3; ++at)
+      pixels.push_back(static_cast<std::uint8_t>(at / 40 + static_cast<std::uint32_t>(i)));
+    const std::vector<std::byte> file = encode_jpeg(of, pixels);
+    std::ofstream out(images_ / "a" / (std::to_string(i) + ".jpg"), std::ios::binary);
+    out.write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
+  }
+  open(options_of_images(images_));
+  LoaderOptions options = cropped();
+  options.batch_size = 4;
+  Loader loader(*source_, own_, options);
+  for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
+    loader.start_epoch(epoch);
+    while (loader.next()) continue;
+  }
+  EXPECT_LE(loader.stats().decoded_images, 4U * 2);  // two batches may ask for one at the same time
+  EXPECT_GE(loader.stats().cached_images, 4U * 3);
+  EXPECT_GE(loader.stats().decoded_by_device, loader.stats().samples);  // also of the next epoch
+  expect_batches_of_a_conversion(options);
 }
 
 TEST_P(LoaderOfImages, ABadImageIsAnErrorOrReplaced) {

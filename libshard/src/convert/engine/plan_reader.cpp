@@ -59,10 +59,22 @@ void PlanReader::decode(RowSample& sample) {
 
 std::optional<JpegFrame> PlanReader::frame() {
   check_size();
-  if (input().page != Input::kNoPage || image::detect_format(file_) != image::Format::jpeg)
-    return std::nullopt;
+  if (!is_jpeg()) return std::nullopt;
   decode_.page = 0;
   return originals_.take_undecoded(file_, decode_).frame;
+}
+
+std::optional<JpegFrame> PlanReader::transcoded() {
+  check_size();
+  if (!is_jpeg()) return std::nullopt;
+  decode_.page = 0;
+  image::JpegOriginal original = originals_.take(file_, decode_, transcoded_);
+  if (!original.transcoded) return std::nullopt;
+  return std::move(original.frame);
+}
+
+bool PlanReader::is_jpeg() const {
+  return input().page == Input::kNoPage && image::detect_format(file_) == image::Format::jpeg;
 }
 
 bool PlanReader::read_file(std::uint64_t input, std::span<std::byte> out) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "convert/engine/row_source.hpp"
 #include "convert/plan/further_reader.hpp"
@@ -38,6 +39,9 @@ class PlanReader final : public RowReader {
   // Instead of decode(), if samples are as large as their images: the file that was read, as a frame of codec
   // jpeg. Nothing if it is no JPEG that a frame holds as it is, without a warning. Errors: as decode().
   std::optional<JpegFrame> frame();
+  // Where frame() has nothing because the file is progressive, arithmetic-coded or of several scans: a baseline
+  // file with its coefficients. Takes three times as long as decode().
+  std::optional<JpegFrame> transcoded();
   // Reads an input to `out` without any look at it. False: it has another size. Errors: those of InputReader.
   bool read_file(std::uint64_t input, std::span<std::byte> out);
   // The further images of an image that is stored as `image`. Valid until the next call of a member.
@@ -47,6 +51,7 @@ class PlanReader final : public RowReader {
   const Input& input() const { return plan_.list.inputs[index_]; }
   image::Size upright_size() const;
   void check_size() const;
+  bool is_jpeg() const;
 
   const Plan& plan_;
   const Options& options_;
@@ -58,6 +63,7 @@ class PlanReader final : public RowReader {
   FurtherReader further_;
   SampleMaker maker_;
   image::JpegOriginals originals_;
+  std::vector<std::byte> transcoded_;  // its pixels
   image::DecodeOptions decode_;
 };
 

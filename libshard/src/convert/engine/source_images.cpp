@@ -77,6 +77,11 @@ struct SourceImages::Shared {
     std::erase_if(made, [](const auto& entry) { return entry.second.expired(); });
     sweep_at = std::max(kSweep, 2 * made.size());
   }
+  // `file_bytes`: a transcoded file has about as many.
+  bool has_room_for_frame(std::uint64_t file_bytes) {
+    const std::lock_guard lock(mutex);
+    return frames_bytes + file_bytes <= kMostKept;
+  }
   void keep_frame(std::uint64_t input, const MadeSample& sample) {
     std::uint64_t bytes = 0;
     for (const MadeSample::Image& image : sample.images) bytes += image.bytes.size();
@@ -84,6 +89,7 @@ struct SourceImages::Shared {
     if (frames_bytes + bytes > kMostKept || frames.contains(input)) return;
     auto kept = std::make_shared<MadeSample>(sample);
     kept->is_cached = true;
+    made[input] = kept;
     frames.emplace(input, std::move(kept));
     frames_bytes += bytes;
   }
@@ -307,6 +313,15 @@ void SourceImages::give_back(std::unique_ptr<PlanReader> reader) const {
   shared.idle.push_back(std::move(reader));
 }
 
+// A transcoded file must fit into the memory that was planned for its pixels: those of tiny images do not.
+std::optional<JpegFrame> SourceImages::frame_of(std::uint64_t input, PlanReader& reader) const {
+  std::optional<JpegFrame> frame = reader.frame();
+  if (frame || !shared().has_room_for_frame(plan_->size_of(input).value_or(0))) return frame;
+  frame = reader.transcoded();
+  if (frame && frame->bytes.size() > spec_of(0, input).size_bytes()) frame.reset();
+  return frame;
+}
+
 std::shared_ptr<const MadeSample> SourceImages::read(std::uint64_t input) const {
   std::unique_ptr<PlanReader> reader = take_reader();
   auto made = std::make_shared<MadeSample>();
@@ -324,7 +339,7 @@ std::shared_ptr<const MadeSample> SourceImages::read(std::uint64_t input) const 
       stored.images.insert(stored.images.end(), sample.fields.begin(), sample.fields.end());
       cache_->store(input, stored);
       made = made_of(input, stored);
-    } else if (std::optional<JpegFrame> frame = gives_frames() ? reader->frame() : std::nullopt) {
+    } else if (std::optional<JpegFrame> frame = gives_frames() ? frame_of(input, *reader) : std::nullopt) {
       const SampleSpec of = spec_.spec.sized(frame->file.upright_height(), frame->file.upright_width());
       fields = reader->further(of);
       made->images.push_back({FrameSpec(of, frame->file), std::move(frame->bytes)});

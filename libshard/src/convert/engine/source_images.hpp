@@ -69,6 +69,8 @@ class SourceImages {
   std::unique_ptr<PlanReader> take_reader() const;
   void give_back(std::unique_ptr<PlanReader> reader) const;
   std::shared_ptr<const MadeSample> read(std::uint64_t input) const;
+  // Of the file that `reader` has read.
+  std::optional<JpegFrame> frame_of(std::uint64_t input, PlanReader& reader) const;
   // With a cache: what it has of the input, or null; a sample that a worker of a conversion would store; the
   // same of a finished shard.
   std::shared_ptr<const MadeSample> find(std::uint64_t input) const;
