@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/system/stopwatch.hpp"
@@ -41,14 +42,17 @@ class Staged final : public Transport {
         memory_(staging_memory(context.dataset->info(), *context.options, context.cache_bytes)),
         ring_(*context.device, *context.pool, memory_, !context.dataset->is_unconverted()),
         batches_(std::size_t{context.options->prefetch} + 1) {
-    if (memory_.chunks.threads != 0) chunks_.emplace(*context.device, memory_.chunks);
+    if (memory_.chunks.threads != 0) chunks_.emplace(*context.device, *context.copy_stream, memory_.chunks);
   }
 
   TransportKind kind() const noexcept override { return TransportKind::staged; }
 
   bool has_room() const override { return ring_.has_room(); }
-  // Threads that read files wait for each of them, so they have the next batch at hand.
-  std::size_t depth() const noexcept override { return context_.dataset->is_unconverted() ? 3 : 2; }
+  // Threads that read files wait for each of them, so they have the next batch at hand. Each batch that was
+  // begun and not ended may have a buffer.
+  std::size_t depth() const noexcept override {
+    return std::min<std::size_t>(context_.dataset->is_unconverted() ? 3 : 2, memory_.plan.buffers);
+  }
 
   void begin(Slot& slot) override {
     Batch& batch = batches_[slot.number];
@@ -59,7 +63,7 @@ class Staged final : public Transport {
     const std::size_t runs = batch.runs.size();
     if (runs + batch.staged.size() == 0) return;
     if (runs != 0) {
-      const std::lock_guard lock(copy_mutex_);
+      const auto lock = chunks_->flush();
       for (const Event& event : slot.released) context_.copy_stream->wait(event);
     }
     submit_rows(
@@ -80,7 +84,8 @@ class Staged final : public Transport {
       batch.filled.get();
       storage_seconds_ += watch.seconds();
     }
-    const std::lock_guard lock(copy_mutex_);
+    std::unique_lock<std::mutex> lock;
+    if (chunks_) lock = chunks_->flush();
     if (to_target_) return queue_copies(*context_.copy_stream, slot, {});
     copy_rows(*context_.copy_stream, slot, copies_, [&](std::size_t row) { return batch.sources[row]; });
     if (batch.buffer != nullptr) batch.buffer->copied = slot.copied_event;
@@ -152,8 +157,7 @@ class Staged final : public Transport {
   void read_run(const Slot& slot, const Run& run) {
     context_.check_wanted();
     FileChunk& chunk = chunks_->take();
-    thread_local std::vector<CopyItem> copies;
-    copies.clear();
+    std::vector<CopyItem> copies;
     std::byte* at = chunk.memory->data();
     for (std::uint32_t row = run.first; row < run.last; ++row) {
       const FetchItem& item = slot.fetch[row];
@@ -161,9 +165,7 @@ class Staged final : public Transport {
       add_copy(copies, {item.target, at, item.size_bytes});
       at += item.size_bytes;
     }
-    const std::lock_guard lock(copy_mutex_);
-    context_.copy_stream->copy_pinned(copies);
-    chunk.copied = context_.copy_stream->record();
+    chunks_->copy(chunk, std::move(copies));
   }
 
   static std::byte* place_of(const Batch& batch, const FetchItem& item) {
@@ -206,7 +208,6 @@ class Staged final : public Transport {
   const StagingMemory memory_;
   StagingRing ring_;
   std::optional<FileChunks> chunks_;
-  std::mutex copy_mutex_;         // guards the copy stream, which threads use that read files
   std::vector<Batch> batches_;    // by slot
   std::vector<CopyItem> copies_;  // scratch
   double storage_seconds_ = 0;

@@ -97,18 +97,7 @@ class CachedSamples::Process {
     if (logs_.count(shard) == plan_.shard_inputs(shard)) wake_.notify_one();
   }
 
-  void begin(std::uint64_t input) {
-    std::unique_lock lock(making_mutex_);
-    made_.wait(lock, [&] { return !making_.contains(input); });
-    making_.insert(input);
-  }
-  void end(std::uint64_t input) noexcept {
-    {
-      const std::lock_guard lock(making_mutex_);
-      making_.erase(input);
-    }
-    made_.notify_all();
-  }
+  Turns turns;
 
   CacheProgress progress() const {
     CacheProgress now;
@@ -332,9 +321,6 @@ class CachedSamples::Process {
   std::atomic<std::uint64_t> decoded_for_shards_{0};
   std::atomic<std::uint64_t> found_{0};
   std::atomic<std::int64_t> score_{0};
-  std::mutex making_mutex_;  // guards making_
-  std::set<std::uint64_t> making_;
-  std::condition_variable made_;
   std::mutex rows_mutex_;  // guards rows_
   std::vector<std::unique_ptr<const FinishedRows>> rows_;
   mutable std::mutex mutex_;  // guards the next three
@@ -367,14 +353,7 @@ CachedSamples::Process& CachedSamples::process() const {
   return *there;
 }
 
-CachedSamples::Turn::Turn(const CachedSamples* of, std::uint64_t input)
-    : process_(of == nullptr ? nullptr : &of->process()), input_(input) {
-  if (process_ != nullptr) process_->begin(input_);
-}
-
-CachedSamples::Turn::~Turn() {
-  if (process_ != nullptr) process_->end(input_);
-}
+Turns& CachedSamples::turns() const { return process().turns; }
 
 bool CachedSamples::complete() const { return process().complete(); }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "convert/engine/cached_sample.hpp"
+#include "convert/engine/turns.hpp"
 #include "convert/plan/plan.hpp"
 #include "convert/publish/journal.hpp"
 #include "shard/convert/image_cache.hpp"
@@ -47,28 +48,15 @@ class CachedSamples final : public ImageCache {
   // Does nothing where storing has ended (CacheProgress::problem).
   void store(std::uint64_t input, const CachedSample& sample) const;
 
+  // Of the threads of this process, for the inputs that they make.
+  Turns& turns() const;
+
   CacheProgress progress() const override;
   void stop() noexcept override;
 
  private:
   class Process;
 
- public:
-  // While it lives, no other thread of this process makes the same sample: it waits, and finds it. `of` may
-  // be null.
-  class Turn {
-   public:
-    Turn(const CachedSamples* of, std::uint64_t input);
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-    ~Turn();
-
-   private:
-    Process* process_;
-    std::uint64_t input_;
-  };
-
- private:
   Process& process() const;
 
   const std::shared_ptr<const Plan> plan_;

@@ -49,6 +49,7 @@ struct SourceImages::Shared {
 
   const pid_t process = ::getpid();
   image::MemoryBudget memory;
+  Turns turns;       // where there is no cache
   std::mutex mutex;  // guards all below
   std::vector<std::unique_ptr<PlanReader>> idle;
   std::unordered_map<std::uint64_t, std::weak_ptr<const MadeSample>> made;
@@ -239,7 +240,8 @@ SourceImages::Shared& SourceImages::shared() const {
 std::shared_ptr<const MadeSample> SourceImages::make(std::uint64_t input) const {
   Shared& shared = this->shared();
   if (auto there = shared.find(input)) return there;
-  const CachedSamples::Turn turn(cache_.get(), input);
+  const Turns::Turn turn(cache_ ? cache_->turns() : shared.turns, input);
+  if (auto there = shared.find(input)) return there;  // another thread has made it meanwhile
   std::shared_ptr<const MadeSample> sample = cache_ ? find(input) : nullptr;
   if (!sample)
     if (const std::optional<std::string> why = shared.why_reject(input)) throw unusable(input, *why);

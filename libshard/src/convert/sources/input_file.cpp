@@ -55,11 +55,17 @@ std::span<const std::byte> InputReader::read(const std::string& relative_path) {
   return read_file(relative_path, kMaxFileBytes);
 }
 
-UniqueFd InputReader::open_file(const std::filesystem::path& path, std::uint64_t& size) const {
+UniqueFd InputReader::open_file(const std::filesystem::path& path, std::uint64_t& size) {
+  // O_NONBLOCK: opening a pipe must not wait for its writer. O_NOATIME: the first read of each new file would
+  // write its inode; only the owner of a file may ask for that.
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
   int opened = -1;
-  do {  // O_NONBLOCK: opening a pipe must not wait for its writer
-    opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  } while (opened < 0 && errno == EINTR);
+  do opened = ::open(path.c_str(), kFlags | (may_leave_atime_ ? O_NOATIME : 0));
+  while (opened < 0 && errno == EINTR);
+  if (opened < 0 && errno == EPERM && may_leave_atime_) {
+    may_leave_atime_ = false;
+    return open_file(path, size);
+  }
   UniqueFd fd(opened);
   if (!fd) fail_read("open", path, errno);
   struct stat info {};

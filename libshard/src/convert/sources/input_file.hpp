@@ -37,7 +37,7 @@ class InputReader {
 
  private:
   std::span<const std::byte> read_file(const std::string& relative_path, std::size_t most);
-  UniqueFd open_file(const std::filesystem::path& path, std::uint64_t& size) const;
+  UniqueFd open_file(const std::filesystem::path& path, std::uint64_t& size);
   std::span<const std::byte> read_member(const Archive& archive, const Input& input, std::size_t most);
   void make_room(std::size_t size);
   int open(const Archive& archive);
@@ -53,7 +53,8 @@ class InputReader {
   };
   static constexpr std::size_t kOpen = 8;
   std::array<Open, kOpen> open_;
-  std::size_t next_ = 0;  // the one that makes room
+  std::size_t next_ = 0;         // the one that makes room
+  bool may_leave_atime_ = true;  // until a file is somebody else's
 };
 
 }  // namespace shard::convert
