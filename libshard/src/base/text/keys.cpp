@@ -15,6 +15,8 @@ namespace {
 
 bool is_plain(unsigned char c) noexcept { return c >= 0x20 && c != 0x7f && c != '\\'; }
 
+bool is_plain_ascii(unsigned char c) noexcept { return c < 0x80 && is_plain(c); }
+
 int hex_value(char c) noexcept {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -66,9 +68,16 @@ template <class Take>
 void escape(std::string_view raw_bytes, const Take& take) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   for (std::size_t i = 0; i < raw_bytes.size();) {
-    const std::size_t length = utf8_sequence_length(raw_bytes, i);
     const auto c = static_cast<unsigned char>(raw_bytes[i]);
-    if (length > 1 || (length == 1 && is_plain(c))) {
+    std::size_t end = i;  // of the plain characters from here on
+    while (end < raw_bytes.size() && is_plain_ascii(static_cast<unsigned char>(raw_bytes[end]))) ++end;
+    if (end > i) {
+      take(raw_bytes.substr(i, end - i));
+      i = end;
+      continue;
+    }
+    const std::size_t length = utf8_sequence_length(raw_bytes, i);
+    if (length > 1) {
       take(raw_bytes.substr(i, length));
       i += length;
     } else {

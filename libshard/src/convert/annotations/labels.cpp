@@ -6,6 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/bytes.hpp"
 #include "base/files/file.hpp"
 #include "base/text/quote.hpp"
 #include "base/text/words.hpp"
@@ -32,15 +33,16 @@ void append_le(std::vector<std::byte>& out, std::uint64_t value, int bytes) {
 // Keeps the inputs for which `keep` is true, moves the others to the rejects with `reason`.
 template <class Keep>
 void move_unlabelled(InputList& list, const std::string& reason, Keep keep) {
-  std::vector<Input> kept;
-  kept.reserve(list.inputs.size());
-  for (Input& input : list.inputs) {
-    if (keep(input))
-      kept.push_back(std::move(input));
-    else
-      list.rejects.push_back({input.key(), reason});
+  auto end = list.inputs.begin();
+  for (auto input = end; input != list.inputs.end(); ++input) {
+    if (!keep(*input)) {
+      list.rejects.push_back({input->key(), reason});
+      continue;
+    }
+    if (end != input) *end = std::move(*input);
+    ++end;
   }
-  list.inputs = std::move(kept);
+  list.inputs.erase(end, list.inputs.end());
 }
 
 void check_rows(const std::vector<CsvRow>& rows, const std::string& file) {
@@ -86,12 +88,14 @@ LabelTable labels_from_folders(InputList& list) {
         [&](const Input& input) { return list.path_inside(input).find('/') != std::string::npos; });
   for (const std::string& folder : list.folders) table.classes.push_back(escape_key(folder));
   table.unlabelled = list.folders.empty();
-  for (const Input& input : list.inputs) {
-    const std::string_view path = list.path_inside(input);
-    const auto it =
-        std::lower_bound(list.folders.begin(), list.folders.end(), path.substr(0, path.find('/')));
-    append_le(table.rows, list.folders.empty() ? 0 : static_cast<std::uint64_t>(it - list.folders.begin()),
-              8);
+  table.rows.resize(8 * list.inputs.size());
+  auto folder = list.folders.begin();  // neighbours have the same
+  for (std::size_t i = 0; i < list.inputs.size() && !table.unlabelled; ++i) {
+    const std::string_view path = list.path_inside(list.inputs[i]);
+    const std::string_view top = path.substr(0, path.find('/'));
+    if (folder == list.folders.end() || *folder != top)
+      folder = std::lower_bound(list.folders.begin(), list.folders.end(), top);
+    store_u64(table.rows, 8 * i, static_cast<std::uint64_t>(folder - list.folders.begin()));
   }
   return table;
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
@@ -22,8 +23,9 @@ namespace shard::convert {
 
 namespace {
 
-constexpr std::size_t kFrontBytes = std::size_t{64} << 10U;  // of a JPEG file, in which its header usually is
-constexpr std::size_t kSweep = 1024;                         // samples that are remembered before a look
+// Of a JPEG file, to find its header in: most are short, and bytes cost more than a second read.
+constexpr std::array<std::size_t, 2> kFrontBytes{std::size_t{4} << 10U, std::size_t{64} << 10U};
+constexpr std::size_t kSweep = 1024;                            // samples that are remembered before a look
 constexpr std::uint64_t kMostKept = std::uint64_t{512} << 20U;  // bytes of frames that stay in memory
 
 // "photos/": image "cat/1.jpg": why.
@@ -153,19 +155,25 @@ std::shared_ptr<const SourceImages> SourceImages::with_frames() const {
 
 void SourceImages::find_sizes(const Hooks& hooks) {
   auto known = std::make_shared<std::vector<Known>>(plan_->list.inputs.size());
-  std::vector<std::unique_ptr<InputReader>> readers(options_.threads());
-  parallel_for(options_.threads(), known->size(), [&](unsigned thread, std::uint64_t i) {
+  constexpr std::size_t kStep = 64;  // threads that ask for each image alone wait for each other
+  const auto look_at = [&](InputReader& reader, std::size_t i) {
     if (hooks.cancel != nullptr && hooks.cancel->load(std::memory_order_relaxed))
       throw Error(ErrorCode::cancelled, "cancelled while the sizes of images were read");
-    std::unique_ptr<InputReader>& reader = readers[thread];
-    if (!reader) reader = std::make_unique<InputReader>(plan_->list);
     try {
-      (*known)[i] = look(*reader, i);
+      (*known)[i] = look(reader, i);
     } catch (const UnusableImage&) {  // an error of whoever reads it
     } catch (const Error& error) {
       if (ends_run(error, false)) throw;
     }
-  });
+  };
+  std::vector<std::unique_ptr<InputReader>> readers(options_.threads());
+  parallel_for(
+      options_.threads(), (known->size() + kStep - 1) / kStep, [&](unsigned thread, std::uint64_t step) {
+        std::unique_ptr<InputReader>& reader = readers[thread];
+        if (!reader) reader = std::make_unique<InputReader>(plan_->list);
+        for (std::size_t i = step * kStep; i < std::min<std::size_t>((step + 1) * kStep, known->size()); ++i)
+          look_at(*reader, i);
+      });
   known_ = std::move(known);
 }
 
@@ -180,15 +188,20 @@ SourceImages::Known SourceImages::look(InputReader& reader, std::uint64_t input)
     if (!front.empty()) found.file = image::jpeg_file_of(front, bytes).value_or(jpeg::FrameFile());
     return found;
   };
-  std::span<const std::byte> file = reader.read_front(of, kFrontBytes);
-  const bool is_jpeg = image::detect_format(file) == image::Format::jpeg;
-  if (file.size() == kFrontBytes) {
+  std::span<const std::byte> file;
+  bool is_jpeg = false;
+  for (const std::size_t most : kFrontBytes) {
+    file = reader.read_front(of, most);
+    is_jpeg = image::detect_format(file) == image::Format::jpeg;
+    if (!is_jpeg || file.size() != most) break;
     try {
-      if (is_jpeg) return known(size_in(file, 0, options_), file, plan_->sizes[input]);
+      const Known found = known(size_in(file, 0, options_), file, plan_->sizes[input]);
+      if (found.file.bytes != 0 || most == kFrontBytes.back()) return found;
     } catch (const Error&) {  // the header is longer, or the whole file tells why not
     }
-    file = reader.read(of);
   }
+  if (std::find(kFrontBytes.begin(), kFrontBytes.end(), file.size()) != kFrontBytes.end())
+    file = reader.read(of);
   image::Size upright;
   try {
     upright = size_in(file, of.page_number(), options_);

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <sys/stat.h>
-
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -20,6 +20,7 @@
 #include "convert/annotations/member_columns.hpp"
 #include "convert/plan/advice.hpp"
 #include "convert/plan/choose.hpp"
+#include "convert/plan/file_sizes.hpp"
 #include "convert/sources/source_kind.hpp"
 #include "format/codec/codec_check.hpp"
 #include "format/shard/shard_profile.hpp"
@@ -57,37 +58,62 @@ void reject_skipped(InputList& list) {
   list.skipped.clear();
 }
 
-std::uint64_t size_of_file(const fs::path& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return Plan::kUnknownSize;
-  return static_cast<std::uint64_t>(status.st_size);
-}
-
-// On several threads, because a network file system takes long for each question of a thread.
+// On several threads, because a network file system takes long for each question of a thread. `size_of` gets
+// the sizes of files below `root`, and a number.
 template <class SizeOf>
-std::vector<std::uint64_t> sizes_of(std::size_t count, unsigned threads, const SizeOf& size_of) {
+std::vector<std::uint64_t> sizes_of(std::size_t count, unsigned threads, const fs::path& root,
+                                    const SizeOf& size_of) {
   constexpr std::size_t kStep = 256;
   std::vector<std::uint64_t> sizes(count);
   parallel_for(threads, (count + kStep - 1) / kStep, [&](unsigned, std::uint64_t step) {
+    FileSizes files(root);
     for (std::size_t i = step * kStep; i < std::min<std::size_t>((step + 1) * kStep, count); ++i)
-      sizes[i] = size_of(i);
+      sizes[i] = size_of(files, i);
   });
   return sizes;
 }
 
 std::vector<std::uint64_t> sizes_of(const InputList& list, unsigned threads) {
-  return sizes_of(list.inputs.size(), threads, [&](std::size_t i) {
+  return sizes_of(list.inputs.size(), threads, list.root, [&](FileSizes& files, std::size_t i) {
     const Input& input = list.inputs[i];
     const bool listed = list.archive_of(input) != nullptr || list.server;
-    return listed ? input.size_bytes : size_of_file(list.root / input.path);
+    return listed ? input.size_bytes : files.size_of(input.path).value_or(Plan::kUnknownSize);
   });
 }
 
 std::vector<std::uint64_t> sizes_of(const FurtherField& field, unsigned threads) {
-  return sizes_of(field.paths.size(), threads, [&](std::size_t i) {
-    return field.paths[i].empty() ? 0 : size_of_file(field.from.folder / field.paths[i]);
+  return sizes_of(field.paths.size(), threads, field.from.folder, [&](FileSizes& files, std::size_t i) {
+    return field.paths[i].empty() ? 0 : files.size_of(field.paths[i]).value_or(Plan::kUnknownSize);
   });
 }
+
+// A digest of text that is made in pieces, because all of it would be the peak of memory.
+class TextDigest {
+ public:
+  void add(std::string_view text) {
+    if (text_.size() + text.size() > kPieceBytes) flush();
+    text_ += text;
+  }
+  void add(std::uint64_t number, char end) {
+    std::array<char, 21> digits{};
+    char* const last = std::to_chars(digits.data(), digits.data() + digits.size() - 1, number).ptr;
+    *last = end;
+    add({digits.data(), static_cast<std::size_t>(last - digits.data()) + 1});
+  }
+  std::uint64_t digest() {
+    flush();
+    return stream_.digest();
+  }
+
+ private:
+  static constexpr std::size_t kPieceBytes = std::size_t{64} << 10U;
+  void flush() {
+    stream_.update(text_);
+    text_.clear();
+  }
+  Xxh3Stream stream_;
+  std::string text_;
+};
 
 // Folders are no classes where images lie beside them and annotations say what is in an image.
 void forget_folders_beside(InputList& list, AnnotationCounts& counts) {
@@ -209,7 +235,7 @@ void scan_inputs(const Options& options, Plan& plan) {
                 "`columns` without `labels`: give the table that has these columns, or convert a WebDataset, "
                 "whose archives have them");
   plan.list = scan({options.images, options.root, options.array_layout,
-                    from_members ? members_of(options.columns) : std::set<std::string>{}});
+                    from_members ? members_of(options.columns) : std::set<std::string>{}, options.jobs});
   if (options.pages && (!options.labels.empty() || has_annotations(options) || from_members))
     throw Error(
         ErrorCode::invalid_argument,
@@ -260,36 +286,48 @@ void choose_samples(const Options& options, FurtherFolders& further, Plan& plan)
 
 // Of names, rejects, labels and columns.
 std::uint64_t digest_of_names(const Plan& plan) {
-  std::size_t text_bytes = 0;
-  for (const Input& input : plan.list.inputs) text_bytes += input.path.size() + 1;
-  std::string text;
-  text.reserve(text_bytes);  // exactly, because with many inputs this is the peak of memory
+  constexpr std::string_view kEnd("\0", 1);
+  TextDigest text;
   for (const Input& input : plan.list.inputs) {
-    text += input.path;
-    if (input.page != Input::kNoPage) text += fmt::format("#{}", input.page);
-    text += '\0';
+    text.add(input.path);
+    if (input.page != Input::kNoPage) text.add(fmt::format("#{}", input.page));
+    text.add(kEnd);
   }
-  for (const Reject& reject : plan.list.rejects) text += reject.key + '\0' + reject.reason + '\0';
-  for (const std::string& name : plan.labels.classes) text += name + '\0';
+  for (const Reject& reject : plan.list.rejects) {
+    for (const std::string* const part : {&reject.key, &reject.reason}) {
+      text.add(*part);
+      text.add(kEnd);
+    }
+  }
+  for (const std::string& name : plan.labels.classes) {
+    text.add(name);
+    text.add(kEnd);
+  }
   for (const Archive& archive : plan.list.archives)
-    if (archive.is_array()) text += to_hex(xxh3(archive.header));
-  for (const ColumnTable& column : plan.columns) text += to_hex(column.digest());
-  return xxh3(text) ^ (xxh3(plan.labels.rows) * 0x9E3779B97F4A7C15U);
+    if (archive.is_array()) text.add(to_hex(xxh3(archive.header)));
+  for (const ColumnTable& column : plan.columns) text.add(to_hex(column.digest()));
+  return text.digest() ^ (xxh3(plan.labels.rows) * 0x9E3779B97F4A7C15U);
 }
 
 // Looks up the sizes of all files. Their digest also has what servers say of them.
 std::uint64_t find_sizes(const Options& options, Plan& plan) {
   plan.sizes = sizes_of(plan.list, options.threads());
-  Xxh3Stream sizes;
-  for (const std::uint64_t size : plan.sizes) sizes.update(fmt::format("{}\n", size));
+  TextDigest sizes;
+  for (const std::uint64_t size : plan.sizes) sizes.add(size, '\n');
   if (plan.list.server)
-    for (const Input& input : plan.list.inputs) sizes.update(fmt::format("{}\n", input.stamp));
-  for (const Archive& archive : plan.list.archives)
-    if (archive.on_server()) sizes.update(fmt::format("{} {}\n", archive.size_bytes, archive.stamp));
+    for (const Input& input : plan.list.inputs) sizes.add(input.stamp, '\n');
+  for (const Archive& archive : plan.list.archives) {
+    if (!archive.on_server()) continue;
+    sizes.add(archive.size_bytes, ' ');
+    sizes.add(archive.stamp, '\n');
+  }
   for (FurtherField& field : plan.further) {
     field.sizes = sizes_of(field, options.threads());
-    for (std::size_t i = 0; i < field.paths.size(); ++i)
-      sizes.update(fmt::format("{}\n{}\n", field.paths[i], field.sizes[i]));
+    for (std::size_t i = 0; i < field.paths.size(); ++i) {
+      sizes.add(field.paths[i]);
+      sizes.add("\n");
+      sizes.add(field.sizes[i], '\n');
+    }
   }
   return sizes.digest();
 }

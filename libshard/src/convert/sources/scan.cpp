@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/system/parallel_sort.hpp"
 #include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "convert/sources/source_kind.hpp"
@@ -70,8 +71,8 @@ InputList scan(const ScanOptions& options) {
   sort_by_key(list.rejects);
   sort_by_key(list.skipped);
   if (list.inputs.empty()) refuse_nothing(options.images, list);
-  std::sort(list.inputs.begin(), list.inputs.end(),
-            [](const Input& a, const Input& b) { return a.path < b.path; });
+  parallel_sort(thread_count(options.jobs), list.inputs,
+                [](const Input& a, const Input& b) { return a.path < b.path; });
   sort_unique(list.folders);
   sort_unique(list.empty_folders);
   auto twice = std::adjacent_find(list.inputs.begin(), list.inputs.end(),

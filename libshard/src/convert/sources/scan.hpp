@@ -137,6 +137,8 @@ struct ScanOptions {
   ArrayLayout layout = ArrayLayout::automatic;
   // Of archives: which members that are no images are listed too, by their extensions.
   std::set<std::string> side = {};
+  // Threads that list folders and sort. 0: one per CPU.
+  unsigned jobs = 0;
 };
 // The result depends only on the files, not on the order in which a folder is read or on the locale. Errors:
 // not_found, io, invalid_argument (nothing found, duplicate paths, a list whose root is not obvious), naming

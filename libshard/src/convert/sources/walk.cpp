@@ -1,4 +1,5 @@
-// Walks a folder of images: which files below it are inputs, which folders are classes.
+// Walks a folder of images: which files below it are inputs, which folders are classes. Top-level folders are
+// walked on several threads.
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -7,10 +8,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <memory>
 #include <set>
 
 #include "base/files/file_io.hpp"
+#include "base/system/parallel.hpp"
 #include "base/text/quote.hpp"
 #include "base/unique_handle.hpp"
 #include "convert/sources/source_kind.hpp"
@@ -51,23 +54,51 @@ struct Folders {
   std::vector<std::string> links;
 };
 
+// One thread's: what it finds is added to its list.
 class Walk {
  public:
   // `arrays`: .npy files in place of images.
   Walk(InputList& list, int root_fd, bool arrays) : list_(list), root_fd_(root_fd), arrays_(arrays) {}
 
-  void run() {
+  WayPtr root() const {
     struct stat info {};
     if (::fstat(root_fd_, &info) != 0) fail("", errno);
-    const WayPtr root = std::make_shared<Way>(Way{{info.st_dev, info.st_ino}, nullptr});
+    return std::make_shared<Way>(Way{{info.st_dev, info.st_ino}, nullptr});
+  }
+
+  // Lists the files beside the top-level folders, and returns these and the links to folders, in the order of
+  // the paths below them: "a-b/1.jpg" comes before "a/1.jpg".
+  std::vector<std::string> read_root() {
     const int fd = ::openat(root_fd_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) fail("", errno);
     Folders folders = read_folder(fd, "");
-    std::vector<std::pair<std::string, bool>> tops;
-    for (std::string& name : folders.real) tops.emplace_back(std::move(name), false);
-    for (std::string& name : folders.links) tops.emplace_back(std::move(name), true);
+    std::vector<std::string> tops = std::move(folders.real);
+    tops.insert(tops.end(), folders.links.begin(), folders.links.end());
+    for (std::string& name : tops) name += '/';
     std::sort(tops.begin(), tops.end());
-    for (const auto& [name, is_link] : tops) walk_top(name, root);
+    for (std::string& name : tops) name.pop_back();
+    return tops;
+  }
+
+  // Walks one top-level folder, or a link to one: it may become a class.
+  void walk_top(const std::string& name, const WayPtr& root) {
+    const std::size_t inputs = list_.inputs.size();
+    unreadable_ = false;
+    looped_ = false;
+    walked_.clear();
+    links_.clear();
+    follow(name, root);
+    // Links are followed in the order of (links passed, path): one round for each number of links.
+    while (!links_.empty()) {
+      std::vector<Link> round;
+      round.swap(links_);
+      std::sort(round.begin(), round.end(), [](const Link& a, const Link& b) { return a.path < b.path; });
+      for (const Link& link : round) follow(link.path, link.way);
+    }
+    if (list_.inputs.size() > inputs || unreadable_)
+      list_.folders.push_back(name);
+    else if (!looped_)
+      list_.empty_folders.push_back(escape_key(name));
   }
 
  private:
@@ -93,27 +124,6 @@ class Walk {
 
   void skip(const std::string& path, SkipReason reason) {
     list_.skipped.push_back({escape_key(path), reason});
-  }
-
-  // Walks one top-level folder, or a link to one: it may become a class.
-  void walk_top(const std::string& name, const WayPtr& root) {
-    const std::size_t inputs = list_.inputs.size();
-    unreadable_ = false;
-    looped_ = false;
-    walked_.clear();
-    links_.clear();
-    follow(name, root);
-    // Links are followed in the order of (links passed, path): one round for each number of links.
-    while (!links_.empty()) {
-      std::vector<Link> round;
-      round.swap(links_);
-      std::sort(round.begin(), round.end(), [](const Link& a, const Link& b) { return a.path < b.path; });
-      for (const Link& link : round) follow(link.path, link.way);
-    }
-    if (list_.inputs.size() > inputs || unreadable_)
-      list_.folders.push_back(name);
-    else if (!looped_)
-      list_.empty_folders.push_back(escape_key(name));
   }
 
   // Walks the folder or link `path`, relative to the root.
@@ -242,12 +252,51 @@ class Walk {
   bool looped_ = false;
 };
 
+template <class T>
+void take_all(std::vector<T>& all, std::vector<T>&& more) {
+  std::move(more.begin(), more.end(), std::back_inserter(all));
+  more = {};
+}
+
+// Adds what parts of a walk have found, whose memory is given back on the way.
+void append_parts(InputList& list, std::vector<InputList>&& parts) {
+  std::size_t inputs = list.inputs.size();
+  for (const InputList& part : parts) inputs += part.inputs.size();
+  list.inputs.reserve(inputs);
+  for (InputList& part : parts) {
+    take_all(list.inputs, std::move(part.inputs));
+    take_all(list.folders, std::move(part.folders));
+    take_all(list.empty_folders, std::move(part.empty_folders));
+    take_all(list.rejects, std::move(part.rejects));
+    take_all(list.skipped, std::move(part.skipped));
+  }
+}
+
+InputList walk_folder(const std::filesystem::path& root, int root_fd, bool arrays, unsigned threads) {
+  constexpr std::size_t kMostParts = 4096;
+  InputList list;
+  list.root = root;
+  Walk beside(list, root_fd, arrays);
+  const WayPtr way = beside.root();
+  const std::vector<std::string> tops = beside.read_root();
+  std::vector<InputList> parts(std::min(tops.size(), kMostParts));
+  parallel_for(threads, parts.size(), [&](unsigned, std::uint64_t i) {
+    InputList& part = parts[i];
+    part.root = root;
+    Walk walk(part, root_fd, arrays);
+    for (std::size_t top = tops.size() * i / parts.size(); top < tops.size() * (i + 1) / parts.size(); ++top)
+      walk.walk_top(tops[top], way);
+    std::sort(part.inputs.begin(), part.inputs.end(),
+              [](const Input& a, const Input& b) { return a.path < b.path; });
+  });
+  append_parts(list, std::move(parts));
+  return list;
+}
+
 }  // namespace
 
 InputList scan_folder(const ScanOptions& options) {
   const std::string& images = options.images;
-  InputList list;
-  list.root = images;
   const UniqueFd fd(::open(images.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) {
     const int error = errno;
@@ -263,7 +312,14 @@ InputList scan_folder(const ScanOptions& options) {
     throw Error(ErrorCode::io, fmt::format("cannot read folder {}: {}", quoted(images), errno_text(error)));
   }
   const bool arrays = is_single(options.layout);
-  Walk(list, fd.get(), arrays).run();
+  InputList list;
+  try {
+    list = walk_folder(images, fd.get(), arrays, thread_count(options.jobs));
+  } catch (const Error& error) {
+    // One thread has fewer folders open at once, so nested ones may be within the limit on open files.
+    if (error.code() != ErrorCode::resource) throw;
+    list = walk_folder(images, fd.get(), arrays, 1);
+  }
   if (arrays) read_array_files(list, options.layout);
   return list;
 }

@@ -130,6 +130,48 @@ TEST_F(OpenSource, OpensWhateverTheHeadersSay) {
   EXPECT_EQ(unusable, summary.rejects);
 }
 
+std::string read_text(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// A JPEG file with `bytes` of comments in front of all that its header says.
+std::string with_comments(const std::string& jpeg, std::size_t bytes) {
+  std::string file = jpeg.substr(0, 2);
+  while (bytes > 0) {
+    const std::size_t segment = bytes > 50'000 ? 40'000 : bytes;
+    file += {'\xff', '\xfe', static_cast<char>((segment - 2) >> 8U), static_cast<char>((segment - 2) & 255U)};
+    file.append(segment - 4, 'c');
+    bytes -= segment;
+  }
+  return file + jpeg.substr(2);
+}
+
+// Headers are read in pieces, and may end at any byte of one.
+TEST_F(OpenSource, FindsTheSizesInHeadersOfAnyLength) {
+  const fs::path golden = fs::path(SHARD_TEST_DATA) / "golden" / "images";
+  fs::create_directories(images_ / "a");
+  int count = 0;
+  for (const char* name : {"jpeg_420_33x20.jpg", "jpeg_gray_progressive.jpg", "jpeg_orientation_6.jpg"}) {
+    const std::string jpeg = read_text(golden / name);
+    ASSERT_FALSE(jpeg.empty()) << name;
+    std::vector<std::size_t> comments{4, 5'000, 70'000};
+    for (const std::size_t piece : {4096U, 65536U})
+      for (std::size_t cut = 0; cut < jpeg.size() && cut < 1200; cut += 11)
+        comments.push_back(piece - 2 - cut);
+    for (const std::size_t bytes : comments)
+      std::ofstream(images_ / "a" / (std::to_string(1000 + count++) + ".jpg"), std::ios::binary)
+          << with_comments(jpeg, bytes);
+  }
+  Options options = small();
+  options.preprocess.free_size.emplace();
+  options.preprocess.dtype = DType::u8;
+  options.preprocess.layout = Layout::nhwc;
+  options.preprocess.normalization = {};
+  run(options);
+  expect_same(open_source(options), Dataset::open(options.out));
+}
+
 TEST_F(OpenSource, NoticesAFileThatHasChanged) {
   add_images();
   const Dataset data = open_source(small());

@@ -1,6 +1,7 @@
 // Which inputs a folder has, and in which order.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "expect_error.hpp"
 #include "input_folder.hpp"
@@ -58,6 +59,53 @@ TEST_F(Scan, FollowsLinksToFoldersAndRejectsDeadOnes) {
   EXPECT_THAT(paths(list), ElementsAre("linked/1"));
   ASSERT_EQ(list.rejects.size(), 1U);
   EXPECT_THAT(list.rejects[0].reason, HasSubstr("No such file"));
+}
+
+void expect_same(const InputList& one, const InputList& other) {
+  EXPECT_EQ(paths(one), paths(other));
+  EXPECT_EQ(one.folders, other.folders);
+  EXPECT_EQ(one.empty_folders, other.empty_folders);
+  EXPECT_EQ(one.rejects, other.rejects);
+  EXPECT_EQ(one.skipped, other.skipped);
+}
+
+TEST_F(Scan, GivesTheSameListForAnyNumberOfThreads) {
+  for (int folder = 0; folder < 60; ++folder)
+    for (int image = 0; image < 7; ++image)
+      for (const char* below : {"/", "-b/", "/x/", "/x-y/"})
+        write(images_ / ("a" + std::to_string(folder) + below + std::to_string(image) + ".jpg"));
+  for (const char* name : {"beside.jpg", "a1.jpg", ".hidden/1.jpg", "z/1.jpg"}) write(images_ / name);
+  write(images_ / "a1/text.txt", "a text");
+  fs::create_directories(images_ / "empty");
+  fs::create_directory_symlink("..", images_ / "a3/up");
+  fs::create_directory_symlink("../a5/x", images_ / "a4/link");
+  fs::create_directory_symlink("x", images_ / "a6/to-x");
+  fs::create_directory_symlink("a7", images_ / "a7-link");
+  const InputList one = scan({.images = images_.string(), .jobs = 1});
+  EXPECT_EQ(one.inputs.size(), 60U * 7 * 4 + 3 + 7 + 3 * 7);
+  EXPECT_EQ(one.rejects.size(), 1U);
+  for (const unsigned jobs : {0U, 2U, 16U})
+    expect_same(scan({.images = images_.string(), .jobs = jobs}), one);
+}
+
+// Threads have more folders open at once than one thread, whose folders are within the limit.
+TEST_F(Scan, NeedsNoMoreOpenFilesThanOneThread) {
+  std::string nested;
+  for (int depth = 0; depth < 30; ++depth) nested += "/d";
+  for (int folder = 0; folder < 16; ++folder) {
+    write(images_ / (std::to_string(folder) + nested + "/1.jpg"));
+    for (int image = 0; image < 200; ++image)
+      write(images_ / (std::to_string(folder) + nested + "/" + std::to_string(image) + "-image"));
+  }
+  const InputList one = scan({.images = images_.string(), .jobs = 1});
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{64, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  InputList many;
+  EXPECT_NO_THROW(many = scan({.images = images_.string(), .jobs = 16}));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  expect_same(many, one);
 }
 
 TEST_F(Scan, RefusesAFolderWithoutFilesAndOneThatIsNotThere) {
