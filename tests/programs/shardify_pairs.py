@@ -283,6 +283,40 @@ class Stored(PairCase):
             shardctl("compare", self.out, self.images, *depth[:1], f"depth={self.path / 'depth'}"), 0
         )
 
+    def test_the_first_file_does_not_say_whether_all_floats_were_bytes(self):
+        rows = [[(x * 700 + y * 300) % 65536 for x in range(64)] for y in range(64)]
+        for name in ("a.png", "b.png"):
+            self.add(name, [[0] * 64] * 64)
+        write(self.path / "depth" / "a.png", png_of([[value >> 8 for value in row] for row in rows]))
+        write(self.path / "depth" / "b.png", png_of(rows, depth=16))
+        depth = f"depth={self.path / 'depth'},dtype=f32"
+        sizes = GEOMETRY[GEOMETRY.index("--dtype") :]
+        for number, geometry in enumerate((GEOMETRY, [*sizes, "--size", "original"])):
+            for codec in ("packed", "jpeg"):
+                out = self.path / f"{codec}{number}"
+                with self.subTest(codec=codec, geometry=geometry):
+                    made = self.convert(
+                        "--pair", depth, "--codec", codec, masks=None, out=out, options=geometry
+                    )
+                    self.assert_code(made, 0)
+                    self.assertEqual([field["codec"] for field in info(out)["fields"]], ["zstd:3"])
+                    compared = shardctl("compare", out, self.images, "--pair", depth.partition(",")[0])
+                    self.assert_code(compared, 0)
+
+    def test_floats_that_packed_cannot_hold_are_rejects_where_it_is_asked_for(self):
+        for name in ("a.png", "b.png"):
+            self.add(name, [[0] * 64] * 64)
+        write(self.path / "depth" / "a.png", png_of([[7] * 64] * 64))
+        write(self.path / "depth" / "b.png", png_of([[700] * 64] * 64, depth=16))
+        depth = f"depth={self.path / 'depth'},dtype=f32,codec=packed"
+        self.assert_code(self.convert("--pair", depth, masks=None), 1)
+        self.assertEqual(all_keys(self.out), ["a.png"])
+        self.assertEqual(
+            rejects(self.out)["b.png"],
+            'depth "b.png": its values are u16, and codec packed holds f32 of 8-bit files only: give this '
+            "field codec=zstd",
+        )
+
     def test_a_second_camera_of_another_size_where_it_is_asked_for(self):
         self.add("a.png", [[0] * 64] * 64)
         write(self.path / "right" / "a.png", png(4, 90, 70))

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "loader_free/buckets.hpp"
+#include "loader_free/mixes.hpp"
 #include "loader_free/operations.hpp"
 #include "loader_free/padded.hpp"
 #include "loader_free/patches.hpp"

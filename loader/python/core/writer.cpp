@@ -110,7 +110,7 @@ class PyWriter {
 
   // `image`: bytes of an image file, with `size` None; or pixels, with (height, width, channels);
   // or the path of a file, as bytes, with `size` 0; or an array, with (dtype of numpy, shape, layout).
-  // `images`: of the further image fields.
+  // `images`: of the further image fields: (bytes, rows, columns), the sizes of those of any size.
   bool add(const nb::bytes& key, nb::handle image, const nb::object& size, const nb::list& columns,
            const nb::list& images) {
     convert::WriterRow row;
@@ -137,7 +137,12 @@ class PyWriter {
     }
     row.columns.reserve(columns.size());
     for (nb::handle column : columns) row.columns.push_back(BufferView(column).copy());
-    for (nb::handle further : images) row.images.push_back(BufferView(further).copy());
+    for (nb::handle further : images) {
+      const auto [sample, height, width] =
+          nb::cast<std::tuple<nb::object, std::uint32_t, std::uint32_t>>(further);
+      row.images.push_back(BufferView(sample).copy());
+      row.image_sizes.push_back({width, height});
+    }
     const std::shared_ptr<convert::Writer> to = writer();
     std::optional<bool> added;
     unless_abandoned(to, [&] {

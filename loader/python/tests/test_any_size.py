@@ -327,6 +327,31 @@ def test_a_length_window_leaves_less_to_pad(order, sets):
     assert sorted(sample for batch in one for sample in batch) == list(range(len(SIZES)))
 
 
+@pytest.mark.parametrize("way", [{"padded": True}, {"padded": True, "length_window": 18}, {"patch": 8}])
+def test_mixes_of_data_sets_are_padded_and_cut_into_patches(way, sets):
+    if "patch" in way:
+        way = {**way, "max_tokens": 9}
+    mixed = sl.mix({sets["none"]: 0.25, sets["packed"]: 0.75}, epoch_size=48)
+    ways = {"batch_size": 6, **way}
+    one = [batch.ids.tolist() for batch in sl.Loader(mixed, **options_of(ways)).epoch(2)]
+    everything = [sample for batch in one for sample in batch]
+    assert len(everything) == 48
+    assert sum(sample >= len(SIZES) for sample in everything) == 36
+    ranks = [
+        sl.Loader(mixed, rank=rank, world_size=3, **options_of({**ways, "batch_size": 2})).epoch(2)
+        for rank in range(3)
+    ]
+    assert [sum((batch.ids.tolist() for batch in batches), []) for batches in zip(*ranks)] == one
+    loader = sl.Loader(mixed, **options_of(ways))
+    batches = loader.epoch(2)
+    for _ in range(3):
+        next(batches)
+    state = loader.state_dict()
+    again = sl.Loader(mixed, **options_of(ways))
+    again.load_state_dict(state)
+    assert [batch.ids.tolist() for batch in again] == one[3:]
+
+
 @pytest.mark.parametrize("codec", CODECS)
 def test_operations_see_padded_samples_of_one_size(codec, make, reference):
     images, augment = reference[0], OPERATIONS["places"]

@@ -41,7 +41,10 @@ from any_size import CODECS, options_of, picture
         ({"padded": 8, "length_window": 0}, "length_window is 0"),
         ({"padded": 8, "length_window": 2.5}, "length_window is 2.5"),
         ({"letterbox": 8, "length_window": 99}, "length_window is 99, but no view is padded: leave it out"),
-        ({"padded": 8, "length_window": 99, "repeats": 2}, "length_window needs each sample once|repeats"),
+        (
+            {"padded": 8, "length_window": 99, "repeats": 5},
+            "length_window needs repeats 1.*they are 5 and global: leave",
+        ),
         ({"padded": 8, "augment": sl.Augment(ops=[sl.ops.turns()])}, "quarter turn.*use turns 2"),
         ({"patch": 8, "max_tokens": 9, "augment": sl.Augment(ops=[sl.ops.turns(1)])}, "quarter turn"),
         ({"letterbox": 8, "fill": (1, 2)}, "fill has 2 values.*3 channels.*give one, or one for each"),

@@ -316,6 +316,96 @@ def test_further_images_are_resumed_and_must_be_the_same(images, tmp_path):
     assert_same_shards(whole, out)
 
 
+def tables(folder):
+    """The tensors of the shards of a data set, but for keys, whose padding depends on the header."""
+    made = []
+    for path in sorted(folder.glob("*.safetensors")):
+        data = path.read_bytes()
+        length = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8 : 8 + length])
+        made.append(
+            {
+                name: data[8 + length + of["data_offsets"][0] : 8 + length + of["data_offsets"][1]]
+                for name, of in header.items()
+                if name not in ("__metadata__", "keys")
+            }
+        )
+    return made
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd", "packed"])
+def test_further_images_of_any_size_have_the_bytes_of_a_conversion(codec, tmp_path):
+    Image = pytest.importorskip("PIL.Image")
+    generator = np.random.default_rng(3)
+    rows_of = {}
+    for i in range(11):
+        size = (20 + 3 * i, 50 - 2 * i)
+        image = generator.integers(0, 256, (*size, 3), np.uint8)
+        mask = generator.integers(0, 21, (*size, 1), np.uint8)
+        depth = generator.integers(0, 65536, (*size, 1), np.uint16)
+        rows_of[f"{i:02}.png"] = image, mask, depth
+        for name, pixels in (("images", image), ("masks", mask[..., 0]), ("depth", depth[..., 0])):
+            (tmp_path / name).mkdir(exist_ok=True)
+            Image.fromarray(pixels).save(tmp_path / name / f"{i:02}.png")
+    how = {"size": "original", "codec": codec, "samples_per_shard": 4, "dtype": "uint8", "layout": "nhwc"}
+    converted, written = tmp_path / "converted", tmp_path / "written"
+    pairs = {"depth": f"{tmp_path / 'depth'},codec=zstd"}
+    sl.convert(tmp_path / "images", converted, mask=str(tmp_path / "masks"), pairs=pairs, **how)
+    columns = {
+        "mask": sl.ImageField("uint8", None, None, 1, role="mask", codec="packed"),
+        "depth": sl.ImageField("uint16", None, None, 1, codec="zstd"),
+    }
+    with sl.Writer(written, columns=columns, **how) as writer:
+        for key in rows_of:
+            _, mask, depth = rows_of[key]
+            assert writer.add(key, tmp_path / "images" / key, mask=mask, depth=depth)
+    data = sl.Dataset(written)
+    assert not data.verify()
+    for i, key in enumerate(data.keys):
+        image, mask, depth = rows_of[key]
+        assert np.array_equal(data[i][0], image)
+        assert np.array_equal(data.image("mask", i), mask)
+        assert np.array_equal(data.image("depth", i), depth)
+    for made, wanted in zip(tables(written), tables(converted), strict=True):
+        assert [name for name in wanted if made.get(name) != wanted[name]] == []
+        assert made.keys() == wanted.keys()
+    assert list(data.keys) == list(sl.Dataset(converted).keys)
+    batch = next(iter(sl.Loader(data, batch_size=4, padded=True, fields={"mask": sl.Pixels("nearest")})))
+    assert batch.targets()["mask"].shape == batch.images.shape[:3]
+
+
+def test_further_images_of_any_size_that_do_not_fit_are_named(tmp_path):
+    for shape, layout in [
+        ((None, 5, 1), "nhwc"),
+        ((None, None, None), "nhwc"),
+        ((None, None, 3), "nchw"),
+        ((None, None), "tensor"),
+        ((0, 0, 1), "nhwc"),
+    ]:
+        with pytest.raises(sl.InvalidArgumentError, match="None for rows and columns"):
+            sl.ImageField("uint8", *shape, layout=layout)
+    columns = {
+        "mask": sl.ImageField("uint8", None, None, 1, role="mask"),
+        "right": sl.ImageField("float16", 2, None, None, layout="nchw"),
+    }
+    image, mask = np.zeros((20, 30, 3), np.uint8), np.zeros((20, 30, 1), np.uint8)
+    right = np.zeros((2, 5, 6), np.float16)
+    with (
+        pytest.warns(UserWarning, match="1 of 2 inputs are not in the data set"),
+        sl.Writer(tmp_path / "out", size="original", columns=columns) as writer,
+    ):
+        for wrong in (mask[..., 0], np.zeros((20, 30, 2), np.uint8), mask[:0]):
+            with pytest.raises(sl.InvalidArgumentError, match=r"'mask' is uint8 \[any, any, 1\], but"):
+                writer.add("a", image, mask=wrong, right=right)
+        writer.add("a", image, mask=mask, right=right)
+        writer.add("b", image, mask=mask[:19], right=right)
+    data = sl.Dataset(tmp_path / "out")
+    assert list(data.keys) == ["a"]
+    assert data.image("right", 0).shape == (2, 5, 6)
+    rejects = (tmp_path / "out" / "rejects.csv").read_text()
+    assert "30x19 pixels, and its image is stored with 30x20: give a mask of the stored size" in rejects
+
+
 def test_a_column_that_changes_is_named(tmp_path):
     with sl.Writer(tmp_path / "out", resize=8, crop=8) as writer:
         for i in range(1000):

@@ -76,14 +76,18 @@ namespace {
 void check_patches(const LoaderOptions& options, std::size_t view) {
   const TransformOptions& of = view_options(options, view);
   if (of.padded != 0 && options.mix.enabled())
-    throw Error(ErrorCode::invalid_argument,
-                "padded: mixed pairs would mix what is around the samples; leave mixup and cutmix out, or "
-                "use letterbox");
+    throw Error(
+        ErrorCode::invalid_argument,
+        "padded: two samples have different sizes, so mixed pairs would mix what is around them; leave "
+        "mixup and cutmix out, or use letterbox, squash or a crop");
   if (of.patch == 0) return;
   const auto refuse = [](const std::string& message) {
     throw Error(ErrorCode::invalid_argument, "patch: " + message);
   };
-  if (options.mix.enabled()) refuse("mixed pairs are not possible with patches; leave mixup and cutmix out");
+  if (options.mix.enabled())
+    refuse(
+        "two samples have patches of different numbers and places, so a pair has no common pixels to mix; "
+        "leave mixup and cutmix out, or use letterbox, squash or a crop");
   if (!options.boxes.empty() || !options.keypoints.empty() || options.correspondence)
     refuse(
         "boxes, keypoints and correspondence do not follow patches; deliver these columns as stored "
@@ -104,7 +108,9 @@ TransformWork plan_buckets(const DatasetInfo& info, const LoaderOptions& options
     refuse(fmt::format("they are for samples of any size, and these are all {} x {}: leave them out",
                        info.spec.height, info.spec.width));
   if (!options.further_views.empty()) refuse("they are for one view; leave further_views out");
-  if (options.mix.enabled()) refuse("mixed pairs are not possible with them; leave mixup and cutmix out");
+  if (options.mix.enabled())
+    refuse(
+        "their batches may have an odd number of samples, and mixup and cutmix mix pairs; leave these out");
   const TransformOptions& view = options.transform;
   if (view.crop != CropKind::none || view.resize != ResizeKind::none || view.padded != 0 || view.patch != 0)
     refuse("each sample is resized to cover its bucket: leave crop, resize, padded and patch out");

@@ -33,7 +33,8 @@ LengthWindows::LengthWindows(std::vector<std::uint32_t> sizes, std::uint64_t win
                              std::uint64_t global_batch)
     : sizes_(std::move(sizes)), global_batch_(global_batch), positions_(round_up(window, global_batch)) {}
 
-void LengthWindows::arrange(std::span<std::uint64_t> samples, std::uint64_t key, bool permuted) const {
+std::vector<std::uint64_t> LengthWindows::arranged(std::span<const std::uint64_t> samples, std::uint64_t key,
+                                                   bool permuted) const {
   std::vector<std::uint64_t> keys(samples.size());
   for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = sort_key(sizes_[samples[i]], i);
   std::sort(keys.begin(), keys.end());
@@ -47,22 +48,22 @@ void LengthWindows::arrange(std::span<std::uint64_t> samples, std::uint64_t key,
     });
     std::sort(first, last);
   }
-  const std::vector<std::uint64_t> before(samples.begin(), samples.end());
-  for (std::size_t i = 0; i < keys.size(); ++i) samples[i] = before[keys[i] & 0xFFFFFFFFU];
-  if (permuted) permute(samples, key);
+  for (std::uint64_t& one : keys) one &= 0xFFFFFFFFU;
+  if (permuted) permute(keys, key);
+  return keys;
 }
 
 // The whole batches among each other, and the rows of each batch: every rank gets large and small samples.
-void LengthWindows::permute(std::span<std::uint64_t> samples, std::uint64_t key) const {
-  const std::vector<std::uint64_t> sorted(samples.begin(), samples.end());
-  const std::uint64_t whole = samples.size() / global_batch_;
-  for (std::uint64_t begin = 0; begin < samples.size(); begin += global_batch_) {
+void LengthWindows::permute(std::span<std::uint64_t> places, std::uint64_t key) const {
+  const std::vector<std::uint64_t> sorted(places.begin(), places.end());
+  const std::uint64_t whole = places.size() / global_batch_;
+  for (std::uint64_t begin = 0; begin < places.size(); begin += global_batch_) {
     const std::uint64_t number = begin / global_batch_;
     const std::uint64_t from = number < whole ? Permutation(whole, mix64(key))(number) : number;
-    const std::uint64_t rows = std::min<std::uint64_t>(global_batch_, samples.size() - begin);
+    const std::uint64_t rows = std::min<std::uint64_t>(global_batch_, places.size() - begin);
     const Permutation inside(rows, mix64(key ^ (number + 1)));
     for (std::uint64_t row = 0; row < rows; ++row)
-      samples[begin + row] = sorted[from * global_batch_ + inside(row)];
+      places[begin + row] = sorted[from * global_batch_ + inside(row)];
   }
 }
 

@@ -25,13 +25,15 @@ class LengthWindows {
   // Positions of a window: whole global batches.
   std::uint64_t positions() const noexcept { return positions_; }
   std::size_t samples() const noexcept { return sizes_.size(); }
-  // Sorts the samples of one window, in place. key: of this window in this epoch; `permuted`: or not.
-  void arrange(std::span<std::uint64_t> samples, std::uint64_t key, bool permuted) const;
+  // The order in which the samples of one window are delivered, as places in `samples`, where a sample may
+  // come more than once. key: of this window in this epoch; `permuted`: or not.
+  std::vector<std::uint64_t> arranged(std::span<const std::uint64_t> samples, std::uint64_t key,
+                                      bool permuted) const;
   // Of the window and all sizes.
   std::uint64_t digest() const;
 
  private:
-  void permute(std::span<std::uint64_t> samples, std::uint64_t key) const;
+  void permute(std::span<std::uint64_t> places, std::uint64_t key) const;
 
   std::vector<std::uint32_t> sizes_;
   std::uint64_t global_batch_;

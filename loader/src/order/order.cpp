@@ -217,29 +217,29 @@ void Order::batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) c
     out.samples[k] = position < length ? position : position % length;
     if (position >= length && options_.tail == Tail::pad) out.mask[k] = 0;
   }
-  if (sampling_) return draw(epoch, out);
-  std::size_t sorted = 0;
-  if (windows_ && rows.first < length && rows.count > 0) {  // what fills up a tail is not sorted
-    sorted = std::min(rows.count, length - rows.first);
-    const std::uint64_t number = rows.first / windows_->positions();
-    const auto from = window(epoch, number)->samples.begin() +
-                      static_cast<std::ptrdiff_t>(rows.first - number * windows_->positions());
-    std::copy_n(from, sorted, out.samples.begin());
-  }
-  to_samples(epoch, std::span(out.samples).subspan(sorted));
-  out.draws = out.samples;
+  to_samples(epoch, out);
+  if (!windows_ || rows.first >= length || rows.count == 0) return;
+  // What fills up a tail is not sorted.
+  const std::uint64_t number = rows.first / windows_->positions();
+  const auto from = static_cast<std::ptrdiff_t>(rows.first - number * windows_->positions());
+  const std::shared_ptr<const SortedWindow> sorted = window(epoch, number);
+  const std::uint64_t count = std::min(rows.count, length - rows.first);
+  std::copy_n(sorted->samples.begin() + from, count, out.samples.begin());
+  std::copy_n(sorted->draws.begin() + from, count, out.draws.begin());
 }
 
 bool Order::has_table() const noexcept {
   return options_.order == OrderMode::windowed || options_.partition == Partition::by_shard;
 }
 
-// Replaces positions in the epoch's sequence by samples.
-void Order::to_samples(std::uint64_t epoch, std::span<std::uint64_t> positions) const {
+// Replaces positions in the epoch's sequence by samples, and says by what their augmentation is drawn.
+void Order::to_samples(std::uint64_t epoch, BatchIndices& out) const {
+  if (sampling_) return draw(epoch, out);
   if (has_table())
-    place(*table(epoch), positions);
+    place(*table(epoch), out.samples);
   else if (options_.order == OrderMode::shuffle)
-    Permutation(samples_, epoch_key(options_.seed, epoch, kSamples)).apply(positions);
+    Permutation(samples_, epoch_key(options_.seed, epoch, kSamples)).apply(out.samples);
+  out.draws = out.samples;
 }
 
 // Replaces positions by samples. With repeats k, the rows of a global batch of b samples are k times the same

@@ -14,6 +14,7 @@ struct Order::SortedWindow {
   std::uint64_t epoch = 0;
   std::uint64_t number = 0;
   std::vector<std::uint64_t> samples;
+  std::vector<std::uint64_t> draws;  // BatchIndices::draws
 };
 
 struct TableCache {

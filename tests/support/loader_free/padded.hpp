@@ -131,7 +131,7 @@ TEST_P(LoaderContract, RefusesWindowsThatSortNothing) {
   };
   refuses("no view is padded", [](LoaderOptions& o) { o.transform = views_of_any_size()[0].second; });
   refuses("length_window is 99999999", [](LoaderOptions& o) { o.length_window = 99'999'999; });
-  refuses("each sample once", [](LoaderOptions& o) { o.repeats = 2; });
+  refuses("length_window needs repeats 1", [](LoaderOptions& o) { o.repeats = 2; });
   refuses("are not padded", [](LoaderOptions& o) {
     o.transform.padded = 0;
     o.buckets = {{24, 24}};

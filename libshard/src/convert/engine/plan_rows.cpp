@@ -24,8 +24,9 @@ namespace shard::convert {
 
 namespace {
 
-// Writes to one file wait for each other in the kernel, so several files are written at once. A run that is
-// killed loses what they have. Archives are read from front to back, which disks like best.
+// Writes to one file wait for each other in the kernel, and frames for their turn, so threads fill different
+// files. A run that is killed loses what they have. Archives are read from front to back, which disks like
+// best.
 constexpr std::size_t kMostFilling = 8;
 constexpr std::size_t kMostFillingOfArchives = 2;
 constexpr auto kClaimPoll = std::chrono::milliseconds(100);  // also how soon a cancel is seen
@@ -61,7 +62,7 @@ class PlanRows final : public RowSource {
     if (claims_ || fetcher_ || hooks_.published) return 1;
     const bool files = plan_.list.archives.empty() || plan_.list.archives.size() == plan_.list.inputs.size();
     const std::size_t most = files ? kMostFilling : kMostFillingOfArchives;
-    return std::clamp<std::size_t>(options_.threads() / 2, 1, most);
+    return std::clamp<std::size_t>(options_.threads(), 1, most);
   }
 
   std::optional<ShardToFill> next_shard() override {

@@ -107,6 +107,7 @@ class Writer::Impl::Reader final : public RowReader {
     fields_.clear();
     for (std::size_t i = 0; i < row_.images.size(); ++i) {
       const image::Size size = of_.size_of_image(row_, i);
+      if (!options_.tensor) require_size_of_image(of_.spec.fields[i], size);
       fields_.emplace_back(row_.images[i], size.height, size.width);
     }
     sample.fields = fields_;
@@ -115,6 +116,18 @@ class Writer::Impl::Reader final : public RowReader {
   void release() noexcept override { row_ = {}; }
 
  private:
+  // A mask of any size belongs to the pixels of its image, as in conversions of files.
+  void require_size_of_image(const FieldSpec& field, image::Size size) const {
+    const SampleSpec& image = maker_.made();
+    if (field.role != FieldRole::mask || !field.spec.is_free()) return;
+    if (size == image::Size{image.width, image.height}) return;
+    throw Error(
+        ErrorCode::corrupt,
+        fmt::format("the mask {} has {}x{} pixels, and its image is stored with {}x{}: give a mask of the "
+                    "stored size",
+                    quoted(field.name), size.width, size.height, image.width, image.height));
+  }
+
   // Nothing is enlarged in silence.
   void look() {
     image::Size size;

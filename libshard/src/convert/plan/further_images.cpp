@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <limits>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
+#include "base/system/parallel.hpp"
 #include "base/text/quote.hpp"
 #include "convert/sources/input_file.hpp"
 #include "convert/sources/source_kind.hpp"
@@ -117,24 +121,53 @@ DType mask_dtype(const FurtherImages& from, DType of_file) {
   return std::max(from.classes - 1, from.ignore.value_or(0)) < 256 ? DType::u8 : DType::u16;
 }
 
+// Whether a file has more than 8 bits. One that cannot be read becomes a reject later.
+bool is_wide(InputReader& reader, const FurtherField& field, const std::string& path,
+             std::uint64_t max_pixels) {
+  constexpr std::size_t kFrontBytes = 65'536;
+  Input input;
+  input.path = path;
+  for (const std::size_t most : {kFrontBytes, std::numeric_limits<std::size_t>::max()}) {
+    try {
+      return info_of(field.from, reader.read_front(input, most), max_pixels).dtype != DType::u8;
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::cancelled || error.code() == ErrorCode::resource) throw;
+    }
+  }
+  return false;
+}
+
+bool any_is_wide(const FurtherField& field, const Options& options) {
+  std::atomic<bool> found{false};
+  std::vector<std::unique_ptr<InputReader>> readers(options.threads());
+  parallel_for(options.threads(), field.paths.size(), [&](unsigned thread, std::uint64_t i) {
+    if (field.paths[i].empty() || found.load(std::memory_order_relaxed)) return;
+    std::unique_ptr<InputReader>& reader = readers[thread];
+    if (!reader) reader = std::make_unique<InputReader>(field.from.folder);
+    if (is_wide(*reader, field, field.paths[i], options.max_pixels)) found = true;
+  });
+  return found;
+}
+
 // Without one of its own: the images' if it can hold the field without loss. Codec packed holds floats that
-// were bytes.
-CodecSpec codec_of(const FurtherImages& from, const SampleSpec& spec, DType of_file,
-                   const CodecSpec& of_images) {
+// were bytes, so the headers of all files are read to know whether they are.
+CodecSpec codec_of(const FurtherField& field, const SampleSpec& spec, DType of_file, const Options& options) {
+  const FurtherImages& from = field.from;
+  const CodecSpec& of_images = options.codec;
   if (from.codec) return *from.codec;
   const bool packed = from.role == FieldRole::mask || of_images.kind == CodecSpec::Kind::jpeg;
   const CodecSpec wanted = packed ? CodecSpec{CodecSpec::Kind::packed} : of_images;
-  const bool holds =
-      wanted.can_hold(spec) && (wanted.kind != CodecSpec::Kind::packed || of_file == DType::u8);
+  const auto bytes_only = [&] {
+    return of_file == DType::u8 && (!is_floating(spec.dtype) || !any_is_wide(field, options));
+  };
+  const bool holds = wanted.can_hold(spec) && (wanted.kind != CodecSpec::Kind::packed || bytes_only());
   return holds ? wanted : CodecSpec{CodecSpec::Kind::zstd};
 }
 
-// `codec`: of the images.
-void choose_spec(const image::PreprocessOptions& preprocess, const CodecSpec& codec, std::uint64_t max_pixels,
-                 FurtherField& field) {
+void choose_spec(const image::PreprocessOptions& preprocess, const Options& options, FurtherField& field) {
   const FurtherImages& from = field.from;
   const bool mask = from.role == FieldRole::mask;
-  const image::WideInfo first = first_info(field, max_pixels);
+  const image::WideInfo first = first_info(field, options.max_pixels);
   field.preprocess = preprocess;
   field.preprocess.filter = mask ? image::Filter::nearest : from.filter;
   field.preprocess.dtype = mask ? mask_dtype(from, first.dtype) : from.dtype.value_or(first.dtype);
@@ -151,7 +184,7 @@ void choose_spec(const image::PreprocessOptions& preprocess, const CodecSpec& co
     refuse_field(from, "masks of another size than their images cannot be stored with samples of any size");
   const SampleSpec spec = field.preprocess.sample_spec();
   field.spec = {from.name, from.role, spec, field.preprocess.normalization,
-                codec_of(from, spec, first.dtype, codec)};
+                codec_of(field, spec, first.dtype, options)};
 }
 
 void take_inputs_with_files(const std::vector<std::uint32_t>& found, InputList& list) {
@@ -213,7 +246,7 @@ std::vector<FurtherField> FurtherFolders::fields(const InputList& list,
     field.from = *from;
     for (const std::uint32_t file : match_files(*from, files, list))
       field.paths.push_back(file == kNoFile ? std::string() : files.inputs[file].path);
-    choose_spec(preprocess, options_.codec, options_.max_pixels, field);
+    choose_spec(preprocess, options_, field);
   }
   return fields;
 }
@@ -294,6 +327,9 @@ std::vector<FurtherField> recorded_fields(const DatasetInfo& info, const std::ve
                                           const InputList& inputs, std::uint64_t max_pixels) {
   const auto record = info.provenance.find("further_images");
   const auto recorded = further_from_record(record == info.provenance.end() ? std::string() : record->second);
+  Options options;
+  options.codec = info.codec;
+  options.max_pixels = max_pixels;
   std::vector<FurtherField> fields;
   for (const FurtherImages& given : folders) {
     FurtherField& field = fields.emplace_back();
@@ -305,7 +341,7 @@ std::vector<FurtherField> recorded_fields(const DatasetInfo& info, const std::ve
       field.sizes.push_back(
           file == kNoFile ? 0 : std::filesystem::file_size(field.from.folder / field.paths.back(), error));
     }
-    choose_spec(preprocess_options_from(info), info.codec, max_pixels, field);
+    choose_spec(preprocess_options_from(info), options, field);
     const FieldSpec& stored = info.fields[*find_field(info.fields, given.name)];
     if (field.spec.spec != stored.spec)
       refuse_field(field.from, fmt::format("its files make {}, but the data set has {}",

@@ -138,9 +138,17 @@ std::uint64_t FurtherReader::bytes_read() const noexcept {
 void FurtherReader::make_sample(Field& field, image::Decoder& decoder, image::Size upright,
                                 const image::DecodeOptions& decode) {
   const FurtherImages& from = field.of->from;
-  if (!from.any_size) {
+  const FieldSpec& stored = field.of->spec;
+  const bool packs_floats = stored.codec.kind == CodecSpec::Kind::packed && is_floating(stored.spec.dtype);
+  if (!from.any_size || packs_floats) {
     const image::WideInfo info = image::read_wide_info(field.file, decode.max_pixels);
-    require_same_size({info.width, info.height}, upright);
+    if (!from.any_size) require_same_size({info.width, info.height}, upright);
+    if (packs_floats && info.dtype != DType::u8)
+      throw Error(
+          ErrorCode::corrupt,
+          fmt::format("its values are {}, and codec packed holds {} of 8-bit files only: give this field "
+                      "codec=zstd",
+                      to_string(info.dtype), to_string(stored.spec.dtype)));
   }
   if (from.role != FieldRole::mask) {
     field.preprocessor.run_file(decoder, field.file, decode, field.sample);

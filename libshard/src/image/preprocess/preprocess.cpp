@@ -142,6 +142,17 @@ struct Preprocessor::Impl {
     reader.finish();
   }
 
+  // The same without a resize: rows are decoded to where they are stored.
+  void copy(JpegReader& reader, const Target& target) {
+    take_sample();
+    reader.start(target.box);
+    const std::size_t stride = std::size_t{made.width} * 3;
+    auto* const out = reinterpret_cast<std::uint8_t*>(sample.data());
+    for (std::uint32_t y = 0; y < made.height;)
+      y += reader.read_rows(out + y * stride, stride, kMaxBatchRows);
+    reader.finish();
+  }
+
   // A PNG that is not interlaced, row by row: never the whole image in memory.
   void resize(PngReader& reader, const Target& target, RowSink& sink) {
     const Box box = start(target, sink);
@@ -174,11 +185,14 @@ struct Preprocessor::Impl {
 
   WarningSet run_file(Decoder& decoder, std::span<const std::byte> file, const DecodeOptions& decode);
 
+  // Rows of RGB, as they are decoded.
+  bool stores_rgb() const noexcept { return made.dtype == DType::u8 && made.layout == Layout::nhwc; }
+
   // Calls `work` with the sink that makes the sample.
   template <class Work>
   void into_sample(const Work& work) {
     take_sample();
-    if (made.dtype == DType::u8 && made.layout == Layout::nhwc) {
+    if (stores_rgb()) {
       ImageSink sink(reinterpret_cast<std::uint8_t*>(sample.data()), std::size_t{made.width} * 3);
       work(sink);
     } else {
@@ -280,7 +294,10 @@ WarningSet Preprocessor::Impl::run_file(Decoder& decoder, std::span<const std::b
       const Target target = target_of({header.width, header.height});
       const MemoryBudget::Share share = take_memory(decode, jpeg.memory_bytes() + own_bytes());
       const AtEnd free_memory([&] { jpeg.close(); });  // before the share is given back
-      into_sample([&](RowSink& sink) { resize(jpeg, target, sink); });
+      if (target.source == target.resized && stores_rgb())
+        copy(jpeg, target);
+      else
+        into_sample([&](RowSink& sink) { resize(jpeg, target, sink); });
       return jpeg.warnings();
     }
   } else if (format == Format::png) {

@@ -147,6 +147,7 @@ struct LoaderOptions : OrderOptions {
   std::uint64_t batch_pixels = 0;
   // Samples of any size with a padded view. Above 0: of each so many samples of the order, those of about the
   // same size come in one batch, so that less is padded (Order). Rounded up to whole global batches.
+  // Any sampling, but repeats 1.
   std::uint64_t length_window = 0;
   // Of images; tensors have none.
   UnnamedLayout unnamed_layout = UnnamedLayout::stored;

@@ -187,7 +187,7 @@ class Order {
         std::uint64_t recipe = 0);
   // Batches of samples of about the same size (loader/src/order/length_windows.hpp): windows of
   // `length_window` positions, rounded up to whole global batches, are sorted by size. sizes: of each sample,
-  // rows << 16 | columns. Each sample once per epoch, partition global.
+  // rows << 16 | columns. Any sampling, but repeats 1; partition global.
   Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& options,
         std::vector<std::uint32_t> sizes, std::uint64_t length_window);
   // Batches of a rank per epoch.
@@ -251,7 +251,7 @@ class Order {
   std::string described(std::uint64_t drawn) const;
   void draw(std::uint64_t epoch, BatchIndices& out) const;
   bool has_table() const noexcept;
-  void to_samples(std::uint64_t epoch, std::span<std::uint64_t> positions) const;
+  void to_samples(std::uint64_t epoch, BatchIndices& out) const;
   void place(const EpochTable& sequence, std::span<std::uint64_t> positions) const;
 
   OrderOptions options_;

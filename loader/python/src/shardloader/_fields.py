@@ -82,9 +82,11 @@ class ImageField:
 
         columns={"mask": sl.ImageField("uint8", 224, 224, 1, role="mask", codec="packed"),
                  "depth": sl.ImageField("uint16", 224, 224, 1),
-                 "latent": sl.ImageField("float16", 4, 64, 64, layout="nchw")}
+                 "latent": sl.ImageField("float16", 4, 64, 64, layout="nchw"),
+                 "right": sl.ImageField("uint8", None, None, 3)}
 
-    dtype, shape: of one sample, in C order, one to four axes.
+    dtype, shape: of one sample, in C order, one to four axes. With None for both rows and columns, of "nhwc"
+        or "nchw", each sample has its own size, a mask that of its image as stored.
     layout: "nhwc" [row, column, channel], "nchw" [channel, row, column], or "tensor": axes without a meaning,
         of any dtype. Default: "nhwc" for three axes, else "tensor".
     role: "image", whose values may be interpolated, or "mask": class ids, uint8 or uint16 of one channel.
@@ -97,14 +99,15 @@ class ImageField:
     def __init__(
         self,
         dtype: Any,
-        *shape: int,
+        *shape: int | None,
         layout: str | None = None,
         role: str = "image",
         codec: str = "none",
         mean: Sequence[float] | None = None,
         std: Sequence[float] | None = None,
     ) -> None:
-        self.dtype, self.shape = _LONG[_short_dtype(dtype)], tuple(int(extent) for extent in shape)
+        self.dtype = _LONG[_short_dtype(dtype)]
+        self.shape = tuple(None if extent is None else int(extent) for extent in shape)
         self.layout = layout if layout is not None else "nhwc" if len(self.shape) == 3 else "tensor"
         self.role, self.codec = role, codec
         self.mean = None if mean is None else [float(value) for value in mean]
@@ -114,6 +117,34 @@ class ImageField:
                 f'role {role!r}, layout {self.layout!r}: expected role "image" or "mask", layout "nhwc", '
                 '"nchw" or "tensor"'
             )
+        rows = 1 if self.layout == "nchw" else 0
+        if (None in self.shape or self.shape[rows : rows + 2] == (0, 0)) and not self._any_size:
+            raise InvalidArgumentError(
+                f"shape {list(self.shape)} of layout {self.layout!r}: samples of any size have None for rows "
+                "and columns and for no other axis: (None, None, channels) of 'nhwc', or (channels, None, "
+                "None) of 'nchw'"
+            )
+
+    @property
+    def _any_size(self) -> bool:
+        """Each sample has its own rows and columns."""
+        sides = {"nhwc": self.shape[:2], "nchw": self.shape[1:], "tensor": ()}[self.layout]
+        return sides == (None, None) and len(self.shape) == 3 and self.shape.count(None) == 2
+
+    @property
+    def _shape_text(self) -> str:
+        return f"[{', '.join('any' if extent is None else str(extent) for extent in self.shape)}]"
+
+    def _fits(self, shape: tuple[int, ...]) -> bool:
+        return len(shape) == len(self.shape) and all(
+            there > 0 if wanted is None else there == wanted for there, wanted in zip(shape, self.shape)
+        )
+
+    def _size(self, shape: tuple[int, ...]) -> tuple[int, int]:
+        """Rows and columns of a sample of any size; else 0, 0."""
+        if not self._any_size:
+            return 0, 0
+        return shape[1:] if self.layout == "nchw" else shape[:2]  # type: ignore[return-value]
 
     def __repr__(self) -> str:
         return (
@@ -127,7 +158,7 @@ class ImageField:
             self.role,
             _SHORT[self.dtype],
             self.layout,
-            list(self.shape),
+            [0 if extent is None else extent for extent in self.shape],
             self.mean,
             self.std,
             self.codec,

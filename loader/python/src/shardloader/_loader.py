@@ -157,7 +157,8 @@ class Loader:
     padded: True, or what sides are multiples of: samples keep their shapes (with longest=N: are resized),
         lie at row 0 and column 0, and a batch has the size of its largest; Batch.view_sizes.
     length_window: with padded: of each so many samples of the order (some dozen batches), those of about the
-        same size come in one batch, so that less is padded. Every sample comes once per epoch as before.
+        same size come in one batch, so that less is padded. Every sample comes as often per epoch as without,
+        also of mix() and other sampling; not with repeats.
     patch, max_tokens: patch=16, max_tokens=256: each sample is resized to whole patches of 16 x 16 pixels,
         as many as fit into 256 with its aspect ratio (NaFlex), and Batch.images is [patches, 16 * 16 *
         channels]: those of all samples, one after the other. column("patch_offsets"), int32 [sample + 1],

@@ -526,22 +526,25 @@ class Writer:
             )
         return _little(cast)
 
-    def _further(self, key: Any, name: str, kind: ImageField, columns: dict[str, Any]) -> bytes:
+    def _further(
+        self, key: Any, name: str, kind: ImageField, columns: dict[str, Any]
+    ) -> tuple[bytes, int, int]:
+        """The bytes, and rows and columns if the field has any size."""
         if name not in columns:
             raise InvalidArgumentError(f"{key!r}: the image {name!r} is missing")
         array, dtype = _array(columns[name])
         try:
-            cast = _cast(array, dtype, kind.dtype) if array.shape == kind.shape else None
+            cast = _cast(array, dtype, kind.dtype) if kind._fits(array.shape) else None
         except _Unfit as error:
             raise InvalidArgumentError(
-                f"{key!r}: the image {name!r} is {kind.dtype} {list(kind.shape)}: {error}"
+                f"{key!r}: the image {name!r} is {kind.dtype} {kind._shape_text}: {error}"
             ) from None
         if cast is None:
             raise InvalidArgumentError(
-                f"{key!r}: the image {name!r} is {kind.dtype} {list(kind.shape)}, "
+                f"{key!r}: the image {name!r} is {kind.dtype} {kind._shape_text}, "
                 f"but this row has {dtype} {list(array.shape)}"
             )
-        return _little(cast)
+        return (_little(cast), *kind._size(array.shape))
 
     def _image(self, key: Any, image: Any) -> tuple[Any, Any]:
         if self._tensor is not None:

@@ -67,7 +67,9 @@ Epoch epoch_of(OrderOptions all, std::uint64_t window, std::uint32_t world, std:
     for (std::uint64_t b = first; b < order.batches(); ++b) {
       BatchIndices batch;
       order.batch(epoch, b, batch);
-      EXPECT_EQ(batch.draws, batch.samples);
+      if (!all.sampling && all.samples_per_epoch == 0) {
+        EXPECT_EQ(batch.draws, batch.samples);
+      }
       whole.samples[b - first].insert(whole.samples[b - first].end(), batch.samples.begin(),
                                       batch.samples.end());
       whole.mask[b - first].insert(whole.mask[b - first].end(), batch.mask.begin(), batch.mask.end());
@@ -244,15 +246,63 @@ TEST(LengthWindows, HaveADigestOfTheirSizesAndTheWindow) {
   EXPECT_TRUE(digests.contains(Order(kShards, ranks, sizes_of(kSamples), 100).digest()));
 }
 
-TEST(LengthWindows, NeedEachSampleOnce) {
+TEST(LengthWindows, SortWhatIsDrawnOfAMix) {
+  // Two data sets of 387 and 240 samples, of which the second is drawn three times as often.
+  const auto mix = Sampling::mix(std::vector<Sampling::Part>{{387, 1}, {240, 3}});
+  for (const Tail tail : kTails)
+    for (const std::uint64_t length : {0U, 100U, 2000U}) {
+      OrderOptions all = options(OrderMode::shuffle, tail);
+      all.sampling = mix;
+      all.samples_per_epoch = length;
+      const Epoch plain = epoch_of(all, 0, 1, 2);
+      for (const std::uint64_t window : {100U, 5000U}) {
+        const Epoch alone = epoch_of(all, window, 1, 2);
+        EXPECT_EQ(real(alone), real(plain)) << "as many of each set, and those that tail drop leaves out";
+        EXPECT_EQ(alone.mask, plain.mask);
+        for (const std::uint32_t world : {2U, 3U, 8U}) ASSERT_EQ(epoch_of(all, window, world, 2), alone);
+        for (const std::uint64_t first : {1U, 3U}) {
+          const Epoch rest = epoch_of(all, window, 2, 2, first);
+          ASSERT_EQ(rest.samples, std::vector(alone.samples.begin() + static_cast<std::ptrdiff_t>(first),
+                                              alone.samples.end()));
+        }
+        if (length == 2000 && window == 5000) {
+          EXPECT_LT(padding(alone.samples), padding(plain.samples) * 0.8);
+        }
+      }
+    }
+}
+
+// The draws of a sample that comes twice differ, and each goes with its sample.
+TEST(LengthWindows, KeepTheDrawsOfWhatTheySort) {
+  OrderOptions all = options(OrderMode::shuffle, Tail::short_);
+  all.sampling = Sampling::mix(std::vector<Sampling::Part>{{387, 1}, {240, 3}});
+  const auto draws_of = [](const Order& order) {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> draws;
+    for (std::uint64_t b = 0; b < order.batches(); ++b) {
+      BatchIndices batch;
+      order.batch(4, b, batch);
+      for (std::size_t i = 0; i < batch.samples.size(); ++i)
+        draws.emplace_back(batch.draws[i], batch.samples[i]);
+    }
+    std::sort(draws.begin(), draws.end());
+    return draws;
+  };
+  const auto plain = draws_of(Order(kShards, all));
+  EXPECT_EQ(draws_of(Order(kShards, all, sizes_of(kSamples), 100)), plain);
+  std::set<std::uint64_t> different;
+  for (const auto& [draw, sample] : plain) different.insert(draw);
+  EXPECT_EQ(different.size(), kSamples);
+}
+
+TEST(LengthWindows, NeedBatchesOfAllRanksWithoutCopies) {
   const auto refuses = [](const char* why, auto change) {
     OrderOptions all = options(OrderMode::shuffle, Tail::drop);
     change(all);
     EXPECT_SHARD_ERROR(Order(kShards, all, sizes_of(kSamples), 100), ErrorCode::invalid_argument, why);
   };
-  refuses("length_window needs each sample once", [](OrderOptions& o) { o.repeats = 2; });
-  refuses("length_window needs each sample once", [](OrderOptions& o) { o.samples_per_epoch = 100; });
-  refuses("length_window needs each sample once", [](OrderOptions& o) { o.partition = Partition::by_shard; });
+  refuses("repeats 1 and partition global, and they are 2 and global",
+          [](OrderOptions& o) { o.repeats = 2; });
+  refuses("and they are 1 and by_shard", [](OrderOptions& o) { o.partition = Partition::by_shard; });
   EXPECT_SHARD_ERROR(Order(kShards, options(OrderMode::shuffle, Tail::drop), sizes_of(5), 100),
                      ErrorCode::invalid_argument, "the sizes of 5 samples");
 }
