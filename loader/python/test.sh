@@ -3,8 +3,10 @@
 #
 #   loader/python/test.sh [--install] [--torch] [--sources] [--porting] [arguments for pytest]
 # The extension is built in build/dev (preset dev) and tested from there; the environment, build/python-test,
-# sees the packages of the Python it is made of, and gets nanobind and mypy (and pytest, numpy, pillow where
-# they are missing) from pip's index.
+# sees the packages of the Python it is made of, and gets nanobind, mypy and pytest-xdist (and pytest, numpy,
+# pillow where they are missing) from pip's index.
+# As many processes as tools/build-jobs says run the tests, each one a file at a time. -n 0: one process, for a
+# debugger or to see what tests print.
 # --install: `pip install ./loader/python` instead, as a user would; takes minutes longer.
 # --torch: PyTorch, torchvision, Lightning, Accelerate, transformers and JAX too (some GB), where the
 # environment has none; without them the tests that need them are skipped.
@@ -31,7 +33,7 @@ python=${SHARD_PYTHON:-/usr/bin/python3}
 venv=build/python-test
 [ -x $venv/bin/python ] || "$python" -m venv --system-site-packages $venv
 pip() { $venv/bin/pip --quiet --disable-pip-version-check "$@"; }
-pip install numpy 'pytest>=7' 'nanobind>=2.4' mypy pillow "${packages[@]}" || {
+pip install numpy 'pytest>=7' 'pytest-xdist>=3' 'nanobind>=2.4' mypy pillow "${packages[@]}" || {
   echo "loader/python/test.sh: pip cannot install nanobind: is the package index out of reach?" >&2
   exit 1
 }
@@ -47,4 +49,4 @@ else
   export PYTHONPATH
 fi
 cd loader/python
-exec ../../$venv/bin/python -m pytest -p no:cacheprovider -m "not gpu" "$@"
+exec ../../$venv/bin/python -m pytest -p no:cacheprovider -m "not gpu" -n "$jobs" --dist loadfile "$@"

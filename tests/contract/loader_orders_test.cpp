@@ -11,7 +11,7 @@
 namespace shard::testing {
 namespace {
 
-constexpr std::uint64_t kSamples = 3'000;
+constexpr std::uint64_t kOrderSamples = 3'000;
 constexpr std::uint64_t kGlobal = 24;  // which every number of ranks divides
 constexpr std::size_t kPoints = 100;
 constexpr std::uint32_t kWorlds[] = {1, 2, 3, 8};
@@ -30,7 +30,7 @@ void write_tiny(const std::filesystem::path& folder) {
   info.spec = {DType::u8, Layout::nhwc, 1, 0, 0};
   info.fingerprint = info.source_digest = "0123456789abcdef";
   std::uint64_t index = 0;
-  for (const std::uint64_t count : {kSamples / 2, kSamples / 4, kSamples / 4}) {
+  for (const std::uint64_t count : {kOrderSamples / 2, kOrderSamples / 4, kOrderSamples / 4}) {
     ShardWriter writer = ShardWriter::create(folder / fmt::format("shard-{}.safetensors", info.shards.size()),
                                              count, ShardWriterOptions{info});
     for (std::uint64_t i = 0; i < count; ++i, ++index) {
@@ -101,7 +101,7 @@ void expect_one_order(const Dataset& data, const std::shared_ptr<Device>& device
     states.push_back(alone.state());
   }
   ASSERT_GT(batches.size(), kPoints);
-  std::vector<int> times(kSamples, 0);
+  std::vector<int> times(kOrderSamples, 0);
   std::uint64_t delivered = 0;
   for (const auto& batch : batches)
     for (const std::uint64_t sample : batch) {
@@ -113,7 +113,7 @@ void expect_one_order(const Dataset& data, const std::shared_ptr<Device>& device
   } else {
     EXPECT_EQ(*std::max_element(times.begin(), times.end()), 1);
     if (options.tail != Tail::drop) {
-      EXPECT_EQ(delivered, kSamples);
+      EXPECT_EQ(delivered, kOrderSamples);
     }
   }
   for (const std::uint32_t world : kWorlds) {

@@ -188,10 +188,10 @@ TEST(ManySamples, AreNotKeptInMemory) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer keeps freed memory";
   const char* const text = std::getenv("SHARD_TEST_OPEN_SHARDS");
   const std::uint64_t shards = text == nullptr ? 60 : std::strtoull(text, nullptr, 10);
-  constexpr std::uint64_t kSamples = 10'000;
+  constexpr std::uint64_t kShardSamples = 10'000;
   const TempDir dir;
   DatasetShape shape;
-  shape.shards = {kSamples};
+  shape.shards = {kShardSamples};
   shape.spec = {DType::u8, Layout::nhwc, 1, 1, 4};
   write_dataset(dir.path(), shape);
   DatasetInfo info = Dataset::open(dir.path()).info();
@@ -201,7 +201,7 @@ TEST(ManySamples, AreNotKeptInMemory) {
     std::filesystem::create_hard_link(dir.path() / "shard-0.safetensors",
                                       dir.path() / info.shards.back().file);
   }
-  info.inputs = shards * kSamples;
+  info.inputs = shards * kShardSamples;
   publish_file(dir.path() / kDatasetFile, serialize_dataset(info));
 
   const std::uint64_t before = status_bytes("RssAnon");
@@ -213,13 +213,13 @@ TEST(ManySamples, AreNotKeptInMemory) {
   const std::uint64_t mapped_now = status_bytes("RssFile");
   std::printf(
       "%llu shards of %llu samples: %.1f KiB a shard, %.2f bytes per sample; %.1f MiB of files resident\n",
-      static_cast<unsigned long long>(shards), static_cast<unsigned long long>(kSamples),
+      static_cast<unsigned long long>(shards), static_cast<unsigned long long>(kShardSamples),
       static_cast<double>(bytes) / 1024 / static_cast<double>(shards),
-      static_cast<double>(bytes) / static_cast<double>(shards * kSamples),
+      static_cast<double>(bytes) / static_cast<double>(shards * kShardSamples),
       static_cast<double>(mapped_now - std::min(mapped_now, mapped_before)) / (1 << 20));
   EXPECT_LT(bytes, shards * (std::uint64_t{16} << 10U) + (std::uint64_t{4} << 20U));
-  EXPECT_EQ(data.shard(static_cast<std::uint32_t>(shards) - 1).label(kSamples - 1),
-            1000 + static_cast<std::int64_t>(kSamples) - 1);
+  EXPECT_EQ(data.shard(static_cast<std::uint32_t>(shards) - 1).label(kShardSamples - 1),
+            1000 + static_cast<std::int64_t>(kShardSamples) - 1);
   EXPECT_EQ(data.shard(0).key(17), "k17");
 }
 

@@ -23,14 +23,14 @@
 namespace shard::testing {
 namespace {
 
-struct Way {
+struct StopWay {
   const char* name;
   TransportKind transport;
   bool gpu_like;
 };
-void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
+void PrintTo(const StopWay& way, std::ostream* out) { *out << way.name; }
 
-class LoaderStops : public ::testing::TestWithParam<Way> {
+class LoaderStops : public ::testing::TestWithParam<StopWay> {
  protected:
   void SetUp() override {
     write_dataset(dir_.path(), {});
@@ -389,20 +389,20 @@ TEST(LoaderStopsOnTheHost, DoesNotMakeTheBatchesThatNobodyWillRead) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, LoaderStops,
-                         ::testing::Values(Way{"mapped", TransportKind::mapped, false},
-                                           Way{"mapped_gpu_like", TransportKind::mapped, true},
-                                           Way{"staged", TransportKind::staged, false},
-                                           Way{"resident", TransportKind::resident, false},
-                                           Way{"resident_gpu_like", TransportKind::resident, true},
-                                           Way{"direct", TransportKind::direct, false}),
+                         ::testing::Values(StopWay{"mapped", TransportKind::mapped, false},
+                                           StopWay{"mapped_gpu_like", TransportKind::mapped, true},
+                                           StopWay{"staged", TransportKind::staged, false},
+                                           StopWay{"resident", TransportKind::resident, false},
+                                           StopWay{"resident_gpu_like", TransportKind::resident, true},
+                                           StopWay{"direct", TransportKind::direct, false}),
                          [](const auto& way) { return std::string(way.param.name); });
 INSTANTIATE_TEST_SUITE_P(Ways, StopsOfResident,
-                         ::testing::Values(Way{"resident", TransportKind::resident, false},
-                                           Way{"resident_gpu_like", TransportKind::resident, true}),
+                         ::testing::Values(StopWay{"resident", TransportKind::resident, false},
+                                           StopWay{"resident_gpu_like", TransportKind::resident, true}),
                          [](const auto& way) { return std::string(way.param.name); });
 INSTANTIATE_TEST_SUITE_P(Ways, StopsWhileRegistering,
-                         ::testing::Values(Way{"mapped_gpu_like", TransportKind::mapped, true},
-                                           Way{"resident_gpu_like", TransportKind::resident, true}),
+                         ::testing::Values(StopWay{"mapped_gpu_like", TransportKind::mapped, true},
+                                           StopWay{"resident_gpu_like", TransportKind::resident, true}),
                          [](const auto& way) { return std::string(way.param.name); });
 
 // A device that does nothing until it is told to: next() waits, and would for ever.

@@ -227,13 +227,14 @@ TEST_P(LoaderTargets, ADamagedFrameOfAFieldIsAnErrorThatNamesIt) {
   EXPECT_SHARD_ERROR(static_cast<void>(loader.next()), ErrorCode::corrupt, "field \"mask\"");
 }
 
-constexpr auto kNone = CodecSpec::Kind::none;
-constexpr auto kZstd = CodecSpec::Kind::zstd;
-constexpr auto kPacked = CodecSpec::Kind::packed;
-INSTANTIATE_TEST_SUITE_P(Codecs, LoaderTargets,
-                         ::testing::Values(TargetCase{kNone, kNone}, TargetCase{kNone, kPacked},
-                                           TargetCase{kPacked, kPacked}, TargetCase{kPacked, kNone},
-                                           TargetCase{kNone, kZstd}, TargetCase{kZstd, kPacked}));
+constexpr auto kKindNone = CodecSpec::Kind::none;
+constexpr auto kKindZstd = CodecSpec::Kind::zstd;
+constexpr auto kKindPacked = CodecSpec::Kind::packed;
+INSTANTIATE_TEST_SUITE_P(
+    Codecs, LoaderTargets,
+    ::testing::Values(TargetCase{kKindNone, kKindNone}, TargetCase{kKindNone, kKindPacked},
+                      TargetCase{kKindPacked, kKindPacked}, TargetCase{kKindPacked, kKindNone},
+                      TargetCase{kKindNone, kKindZstd}, TargetCase{kKindZstd, kKindPacked}));
 
 TEST(Geometry, MatrixAndStepsMoveTheSamePoints) {
   TransformOptions options = with_views(TransportKind::staged).transform;

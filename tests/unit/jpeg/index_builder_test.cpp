@@ -10,6 +10,8 @@
 namespace shard::testing {
 namespace {
 
+using Bytes = std::vector<std::byte>;
+
 // One block of the AC and DC codes of T.81, F.2.2. False: there is no such code.
 bool skip_block(jpeg::BitReader<jpeg::FileBytes>& bits, const jpeg::LookUp& dc, const jpeg::LookUp& ac,
                 std::uint16_t& predictor) {
@@ -120,7 +122,6 @@ TEST(JpegIndexBuilder, PredictorsAreZeroBehindARestart) {
 
 TEST(JpegIndexBuilder, NamesWhatIsWrong) {
   const std::vector<std::byte> good = file_with_restarts();
-  using Bytes = std::vector<std::byte>;
   const auto expect = [&](ErrorCode code, const char* piece, auto change) {
     Bytes file = good;
     change(file);

@@ -9,6 +9,8 @@
 namespace shard::testing {
 namespace {
 
+using Bytes = std::vector<std::byte>;
+
 // 3 x 2 pieces: 20 MCUs of 16 pixels across.
 Indexed small_image() {
   std::mt19937_64 random(4);
@@ -45,7 +47,6 @@ TEST(JpegIndex, NamesWhatDoesNotFitTheFile) {
   const auto expect = [&](auto change, const char* piece) {
     EXPECT_SHARD_ERROR(changed(change), ErrorCode::corrupt, piece);
   };
-  using Bytes = std::vector<std::byte>;
   expect([](Bytes& b) { b.pop_back(); }, "75 bytes; an image of 6 pieces has 76");
   expect([](Bytes& b) { b.clear(); }, "0 bytes");
   expect([](Bytes& b) { b[0] = std::byte{2}; }, "begins with 2, 3, 8, 0 instead of 1, 3, 8, 0");

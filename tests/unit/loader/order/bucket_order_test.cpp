@@ -31,8 +31,8 @@ using testing::kSanitized;
 using testing::rounds;
 using Indices = std::vector<std::uint64_t>;
 
-constexpr std::array kTails{Tail::drop, Tail::pad, Tail::wrap, Tail::short_};
-constexpr std::array kModes{OrderMode::sequential, OrderMode::shuffle};
+constexpr std::array kBucketTails{Tail::drop, Tail::pad, Tail::wrap, Tail::short_};
+constexpr std::array kBucketModes{OrderMode::sequential, OrderMode::shuffle};
 
 // ---- Buckets ----
 
@@ -237,7 +237,7 @@ Assigned random_set(std::mt19937_64& random) {
   return set;
 }
 
-BucketOrderOptions options(OrderMode mode, Tail tail, std::uint64_t seed = 11) {
+BucketOrderOptions bucket_options(OrderMode mode, Tail tail, std::uint64_t seed = 11) {
   BucketOrderOptions all;
   all.order = mode;
   all.tail = tail;
@@ -253,8 +253,9 @@ struct GlobalBatch {
 };
 
 // Global batches of an epoch from `first` on: the ranks' slices one after the other.
-std::vector<GlobalBatch> epoch_of(const Assigned& set, BucketOrderOptions all, std::uint32_t world,
-                                  std::uint64_t epoch, std::uint64_t first = 0, std::uint64_t last = ~0ULL) {
+std::vector<GlobalBatch> bucket_epoch(const Assigned& set, BucketOrderOptions all, std::uint32_t world,
+                                      std::uint64_t epoch, std::uint64_t first = 0,
+                                      std::uint64_t last = ~0ULL) {
   std::vector<BucketOrder> ranks;
   all.world_size = world;
   for (all.rank = 0; all.rank < world; ++all.rank)
@@ -302,13 +303,13 @@ void check_filled(const std::vector<GlobalBatch>& batches, const GlobalBatch& ta
 
 void check_epoch(const Assigned& set, const BucketOrderOptions& all, std::uint32_t world,
                  std::uint64_t epoch) {
-  const std::vector<GlobalBatch> batches = epoch_of(set, all, world, epoch);
+  const std::vector<GlobalBatch> batches = bucket_epoch(set, all, world, epoch);
   const std::vector<std::uint64_t> left_out = BucketOrder(set.assignment, set.global_batches, all).left_out();
   ASSERT_EQ(left_out.size(), set.buckets());
   // Those that fill up a tail come on top. With wrap their rows are those of pad, which says which they are.
   BucketOrderOptions marked = all;
   if (all.tail == Tail::wrap) marked.tail = Tail::pad;
-  const std::vector<GlobalBatch> padded = epoch_of(set, marked, world, epoch);
+  const std::vector<GlobalBatch> padded = bucket_epoch(set, marked, world, epoch);
   std::vector<std::uint64_t> times(set.assignment.size());
   std::vector<std::uint64_t> full(set.buckets());
   std::vector<std::uint64_t> tails(set.buckets());
@@ -357,12 +358,12 @@ TEST(BucketOrder, DeliversEachSampleOnceInAnEpoch) {
   std::mt19937_64 random(4);
   for (std::uint64_t round = 0; round < rounds(10, 3); ++round) {
     const Assigned set = random_set(random);
-    for (const OrderMode mode : kModes)
-      for (const Tail tail : kTails)
+    for (const OrderMode mode : kBucketModes)
+      for (const Tail tail : kBucketTails)
         for (const std::uint32_t world : {1U, 2U, 3U, 8U}) {
           SCOPED_TRACE(::testing::Message() << "set " << round << ", mode " << static_cast<int>(mode)
                                             << ", tail " << static_cast<int>(tail) << ", world " << world);
-          check_epoch(set, options(mode, tail, round), world, round);
+          check_epoch(set, bucket_options(mode, tail, round), world, round);
           if (HasFatalFailure()) return;
         }
   }
@@ -372,11 +373,11 @@ TEST(BucketOrder, GivesTheSameGlobalBatchesForEveryWorldSize) {
   std::mt19937_64 random(5);
   for (std::uint64_t round = 0; round < rounds(10, 3); ++round) {
     const Assigned set = random_set(random);
-    for (const OrderMode mode : kModes)
-      for (const Tail tail : kTails) {
-        const std::vector<GlobalBatch> alone = epoch_of(set, options(mode, tail), 1, round);
+    for (const OrderMode mode : kBucketModes)
+      for (const Tail tail : kBucketTails) {
+        const std::vector<GlobalBatch> alone = bucket_epoch(set, bucket_options(mode, tail), 1, round);
         for (const std::uint32_t world : {2U, 3U, 8U})
-          ASSERT_EQ(epoch_of(set, options(mode, tail), world, round), alone) << "world " << world;
+          ASSERT_EQ(bucket_epoch(set, bucket_options(mode, tail), world, round), alone) << "world " << world;
       }
   }
 }
@@ -387,14 +388,15 @@ TEST(BucketOrder, GoesOnFromAnyPointAsItWouldHave) {
   const std::uint64_t points = rounds(100, 20);
   for (std::uint64_t round = 0; round < points;) {
     const Assigned set = random_set(random);
-    const BucketOrderOptions all = options(kModes[random() % 2], kTails[random() % 4], random());
+    const BucketOrderOptions all =
+        bucket_options(kBucketModes[random() % 2], kBucketTails[random() % 4], random());
     const std::uint64_t epoch = random() % 5;
-    const std::vector<GlobalBatch> whole = epoch_of(set, all, 1, epoch);
+    const std::vector<GlobalBatch> whole = bucket_epoch(set, all, 1, epoch);
     for (int i = 0; i < 5; ++i, ++round) {
       const std::uint64_t first = random() % whole.size();
       const std::uint64_t last = std::min<std::uint64_t>(first + 5, whole.size());
       const std::vector<GlobalBatch> rest =
-          epoch_of(set, all, 1 + static_cast<std::uint32_t>(random() % 8), epoch, first, last);
+          bucket_epoch(set, all, 1 + static_cast<std::uint32_t>(random() % 8), epoch, first, last);
       ASSERT_EQ(rest, std::vector<GlobalBatch>(whole.begin() + static_cast<std::ptrdiff_t>(first),
                                                whole.begin() + static_cast<std::ptrdiff_t>(last)));
     }
@@ -409,9 +411,10 @@ TEST(BucketOrder, GoesOnFromAnyPointAsItWouldHave) {
 
 TEST(BucketOrder, HasBatchesInTheOrderOfTheirFirstSamplesWhenSequential) {
   std::mt19937_64 random(7);
-  for (const Tail tail : kTails) {
+  for (const Tail tail : kBucketTails) {
     const Assigned set = random_set(random);
-    const std::vector<GlobalBatch> whole = epoch_of(set, options(OrderMode::sequential, tail), 1, 0);
+    const std::vector<GlobalBatch> whole =
+        bucket_epoch(set, bucket_options(OrderMode::sequential, tail), 1, 0);
     std::vector<Indices> of_bucket(set.buckets());
     for (std::size_t i = 0; i < whole.size(); ++i) {
       if (i > 0) {
@@ -426,7 +429,7 @@ TEST(BucketOrder, HasBatchesInTheOrderOfTheirFirstSamplesWhenSequential) {
       delivered.resize(std::min<std::size_t>(delivered.size(), set.samples_of(bucket)));  // not the wrapped
       ASSERT_TRUE(std::is_sorted(delivered.begin(), delivered.end()));
     }
-    EXPECT_EQ(epoch_of(set, options(OrderMode::sequential, tail, 5), 1, 9), whole)
+    EXPECT_EQ(bucket_epoch(set, bucket_options(OrderMode::sequential, tail, 5), 1, 9), whole)
         << "in every epoch, whatever the seed";
   }
 }
@@ -435,7 +438,7 @@ TEST(BucketOrder, IsAnotherOneInEachEpochAndForEachSeed) {
   std::mt19937_64 random(8);
   const Assigned set = random_set(random);
   const auto shuffled = [&](std::uint64_t seed, std::uint64_t epoch) {
-    return epoch_of(set, options(OrderMode::shuffle, Tail::short_, seed), 1, epoch);
+    return bucket_epoch(set, bucket_options(OrderMode::shuffle, Tail::short_, seed), 1, epoch);
   };
   EXPECT_EQ(shuffled(1, 0), shuffled(1, 0));
   EXPECT_NE(shuffled(1, 0), shuffled(1, 1));
@@ -474,7 +477,7 @@ const std::uint64_t kDraws = kSanitized ? 20'000 : 120'000;
 // Orders inside both buckets and the order of batches at once: 4! x 2! x (two batches of each: 6) outcomes.
 TEST(BucketOrder, GivesEachOrderOfSamplesAndBatchesEquallyOften) {
   const std::vector<std::uint16_t> assignment{0, 1, 0, 0, 1, 0};
-  const BucketOrder order(assignment, Indices{2, 1}, options(OrderMode::shuffle, Tail::drop));
+  const BucketOrder order(assignment, Indices{2, 1}, bucket_options(OrderMode::shuffle, Tail::drop));
   std::map<Indices, double> found;
   for (std::uint64_t epoch = 0; epoch < kDraws; ++epoch) ++found[sequence_of(order, epoch)];
   EXPECT_LT(sigmas_of(found, 24 * 2 * 6), kChiSquareSigmas);
@@ -482,14 +485,14 @@ TEST(BucketOrder, GivesEachOrderOfSamplesAndBatchesEquallyOften) {
 
 // Each order of 3, 2 and 1 batches of three buckets, also where some are tails.
 TEST(BucketOrder, MixesTheBatchesOfBucketsUniformly) {
-  for (const Tail tail : kTails) {
+  for (const Tail tail : kBucketTails) {
     const std::uint64_t beyond = tail == Tail::drop ? 1 : 0;  // samples of bucket 0
     std::vector<std::uint16_t> assignment(3 * 5 - 2 + 3 * beyond, 0);
     assignment.insert(assignment.end(), 2 * 300, 1);
     assignment.insert(assignment.end(), 1, 2);
     std::map<Indices, double> found;
     BatchIndices batch;
-    const BucketOrder order(assignment, Indices{5, 300, 1}, options(OrderMode::shuffle, tail));
+    const BucketOrder order(assignment, Indices{5, 300, 1}, bucket_options(OrderMode::shuffle, tail));
     ASSERT_EQ(order.batches(), 6U);
     for (std::uint64_t epoch = 0; epoch < kDraws / 12; ++epoch) {
       Indices buckets;
@@ -507,8 +510,9 @@ TEST(BucketOrder, PutsSamplesAndBatchesAnywhereEquallyOften) {
     // Two buckets that take turns: whole ones as batches, and batches of one sample.
     std::vector<std::uint16_t> assignment(2 * samples);
     for (std::size_t i = 0; i < assignment.size(); ++i) assignment[i] = i % 2;
-    const BucketOrder whole(assignment, Indices{samples, samples}, options(OrderMode::shuffle, Tail::drop));
-    const BucketOrder single(assignment, Indices{1, 1}, options(OrderMode::shuffle, Tail::drop));
+    const BucketOrder whole(assignment, Indices{samples, samples},
+                            bucket_options(OrderMode::shuffle, Tail::drop));
+    const BucketOrder single(assignment, Indices{1, 1}, bucket_options(OrderMode::shuffle, Tail::drop));
     ASSERT_EQ(whole.batches(), 2U);
     std::vector<double> places(200);
     std::vector<double> kinds(20);
@@ -544,7 +548,7 @@ TEST(BucketOrder, IsIndependentBetweenBucketsEpochsAndSeeds) {
   const std::uint64_t seeds = kDraws / 60;
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     const auto of_seed = [&](std::uint64_t at) {
-      return BucketOrder(assignment, Indices{3, 3}, options(OrderMode::shuffle, Tail::drop, at));
+      return BucketOrder(assignment, Indices{3, 3}, bucket_options(OrderMode::shuffle, Tail::drop, at));
     };
     const BucketOrder order = of_seed(seed);
     const BucketOrder next = of_seed(seed + 1);
@@ -577,7 +581,8 @@ TEST(BucketOrder, IsIndependentBetweenBucketsEpochsAndSeeds) {
 TEST(BucketOrder, IsTheOneOfEveryVersion) {
   std::vector<std::uint16_t> assignment(1'000);
   for (std::size_t i = 0; i < assignment.size(); ++i) assignment[i] = i % 3 == 0 ? 1 : i % 50 == 7 ? 2 : 0;
-  const BucketOrder order(assignment, Indices{40, 30, 5}, options(OrderMode::shuffle, Tail::short_, 5));
+  const BucketOrder order(assignment, Indices{40, 30, 5},
+                          bucket_options(OrderMode::shuffle, Tail::short_, 5));
   Indices buckets;
   Indices samples;
   BatchIndices batch;
@@ -595,7 +600,7 @@ TEST(BucketOrder, HasADigestOfWhatDeterminesTheSequence) {
   const auto digest = [](const Assigned& of, const BucketOrderOptions& all) {
     return BucketOrder(of.assignment, of.global_batches, all).digest();
   };
-  const BucketOrderOptions plain = options(OrderMode::shuffle, Tail::drop);
+  const BucketOrderOptions plain = bucket_options(OrderMode::shuffle, Tail::drop);
   const std::uint64_t known = digest(set, plain);
 
   BucketOrderOptions others = plain;
@@ -611,8 +616,8 @@ TEST(BucketOrder, HasADigestOfWhatDeterminesTheSequence) {
 
   std::set<std::uint64_t> all{known};
   for (const Tail tail : {Tail::pad, Tail::wrap, Tail::short_})
-    all.insert(digest(set, options(OrderMode::shuffle, tail)));
-  all.insert(digest(set, options(OrderMode::sequential, Tail::drop)));
+    all.insert(digest(set, bucket_options(OrderMode::shuffle, tail)));
+  all.insert(digest(set, bucket_options(OrderMode::sequential, Tail::drop)));
   Assigned moved = set;
   std::swap(moved.assignment[0], moved.assignment[1]);
   all.insert(digest(moved, plain));
@@ -629,14 +634,15 @@ TEST(BucketOrder, HasADigestOfWhatDeterminesTheSequence) {
 
 TEST(BucketOrder, LeavesRanksWithoutRowsWhereABatchHasFewer) {
   const Assigned set{{0, 0, 1, 0, 0, 1, 1}, {4, 2}};
-  const std::vector<GlobalBatch> alone = epoch_of(set, options(OrderMode::shuffle, Tail::short_), 1, 0);
+  const std::vector<GlobalBatch> alone =
+      bucket_epoch(set, bucket_options(OrderMode::shuffle, Tail::short_), 1, 0);
   EXPECT_EQ(alone.size(), 3U);
-  EXPECT_EQ(epoch_of(set, options(OrderMode::shuffle, Tail::short_), 8, 0), alone);
+  EXPECT_EQ(bucket_epoch(set, bucket_options(OrderMode::shuffle, Tail::short_), 8, 0), alone);
 }
 
 TEST(BucketOrder, RefusesWhatCannotBe) {
   const auto invalid = ErrorCode::invalid_argument;
-  const BucketOrderOptions plain = options(OrderMode::shuffle, Tail::drop);
+  const BucketOrderOptions plain = bucket_options(OrderMode::shuffle, Tail::drop);
   using Assignment = std::vector<std::uint16_t>;
   const auto make = [](const Assignment& assignment, const Indices& batches, const BucketOrderOptions& all) {
     return BucketOrder(assignment, batches, all);
@@ -650,7 +656,7 @@ TEST(BucketOrder, RefusesWhatCannotBe) {
   EXPECT_SHARD_ERROR(make({0, 1}, {1, 0}, plain), invalid,
                      "global batch of bucket 1 is 0 samples; with 1 ranks it must be 1 to 65536");
   EXPECT_SHARD_ERROR(make({0, 1}, {65'537, 1}, plain), invalid, "bucket 0 is 65537 samples");
-  BucketOrderOptions all = options(OrderMode::shuffle, Tail::pad);
+  BucketOrderOptions all = bucket_options(OrderMode::shuffle, Tail::pad);
   all.world_size = 2;
   EXPECT_EQ(make({0}, {131'072}, all).batches(), 1U);
   EXPECT_SHARD_ERROR(make({0}, {131'073}, all), invalid, "it must be 1 to 131072");
@@ -659,10 +665,10 @@ TEST(BucketOrder, RefusesWhatCannotBe) {
   all.world_size = 0;
   all.rank = 0;
   EXPECT_SHARD_ERROR(make({0}, {1}, all), invalid, "rank is 0 and world_size 0");
-  EXPECT_SHARD_ERROR(make({0}, {1}, options(OrderMode::windowed, Tail::drop)), invalid,
+  EXPECT_SHARD_ERROR(make({0}, {1}, bucket_options(OrderMode::windowed, Tail::drop)), invalid,
                      "order is windowed; with buckets it must be sequential or shuffle");
   EXPECT_SHARD_ERROR(make({0, 1, 1}, {2, 3}, plain), invalid, "tail 'drop' leaves no batch");
-  EXPECT_EQ(make({0, 1, 1}, {2, 3}, options(OrderMode::shuffle, Tail::short_)).batches(), 2U);
+  EXPECT_EQ(make({0, 1, 1}, {2, 3}, bucket_options(OrderMode::shuffle, Tail::short_)).batches(), 2U);
 
   const BucketOrder order = make({0, 1, 0}, {1, 1}, plain);
   BatchIndices batch;

@@ -20,7 +20,7 @@ namespace {
 
 using Indices = std::vector<std::uint64_t>;
 
-const Indices kShards{100, 1, 37, 250, 80, 64, 5, 90};  // 627 samples
+const Indices kShardSamples{100, 1, 37, 250, 80, 64, 5, 90};  // 627 samples
 constexpr std::uint64_t kSamples = 627;
 constexpr std::uint64_t kGlobal = 24;  // which 1, 2, 3 and 8 ranks divide
 
@@ -37,7 +37,7 @@ std::vector<std::uint32_t> sizes_of(std::uint64_t samples, std::uint64_t seed = 
   return sizes;
 }
 
-OrderOptions options(OrderMode mode, Tail tail) {
+OrderOptions windows_options(OrderMode mode, Tail tail) {
   OrderOptions all;
   all.order = mode;
   all.tail = tail;
@@ -47,21 +47,22 @@ OrderOptions options(OrderMode mode, Tail tail) {
   return all;
 }
 
-struct Epoch {
+struct WindowsEpoch {
   std::vector<Indices> samples;
   std::vector<std::vector<std::uint8_t>> mask;
-  bool operator==(const Epoch&) const = default;
+  bool operator==(const WindowsEpoch&) const = default;
 };
 
 // Global batches from `first` on: the ranks' batches one after the other.
-Epoch epoch_of(OrderOptions all, std::uint64_t window, std::uint32_t world, std::uint64_t epoch,
-               std::uint64_t first = 0) {
-  Epoch whole;
+WindowsEpoch windows_epoch(OrderOptions all, std::uint64_t window, std::uint32_t world, std::uint64_t epoch,
+                           std::uint64_t first = 0) {
+  WindowsEpoch whole;
   all.world_size = world;
   all.batch_size /= world;
   for (std::uint32_t rank = 0; rank < world; ++rank) {
     all.rank = rank;
-    const Order order = window == 0 ? Order(kShards, all) : Order(kShards, all, sizes_of(kSamples), window);
+    const Order order =
+        window == 0 ? Order(kShardSamples, all) : Order(kShardSamples, all, sizes_of(kSamples), window);
     whole.samples.resize(order.batches() - first);
     whole.mask.resize(order.batches() - first);
     for (std::uint64_t b = first; b < order.batches(); ++b) {
@@ -79,7 +80,7 @@ Epoch epoch_of(OrderOptions all, std::uint64_t window, std::uint32_t world, std:
 }
 
 // The samples of an epoch whose mask is 1, sorted.
-Indices real(const Epoch& epoch) {
+Indices real(const WindowsEpoch& epoch) {
   Indices all;
   for (std::size_t b = 0; b < epoch.samples.size(); ++b)
     for (std::size_t i = 0; i < epoch.samples[b].size(); ++i)
@@ -106,19 +107,19 @@ double padding(const std::vector<Indices>& batches) {
   return all / own;
 }
 
-constexpr OrderMode kModes[] = {OrderMode::sequential, OrderMode::shuffle, OrderMode::windowed};
-constexpr Tail kTails[] = {Tail::drop, Tail::pad, Tail::wrap, Tail::short_};
+constexpr OrderMode kWindowModes[] = {OrderMode::sequential, OrderMode::shuffle, OrderMode::windowed};
+constexpr Tail kWindowTails[] = {Tail::drop, Tail::pad, Tail::wrap, Tail::short_};
 
 TEST(LengthWindows, GiveTheSameGlobalBatchesForEveryWorldSizeFromAnyBatchOn) {
-  for (const OrderMode mode : kModes)
-    for (const Tail tail : kTails)
+  for (const OrderMode mode : kWindowModes)
+    for (const Tail tail : kWindowTails)
       for (const std::uint64_t window : {1U, 100U, 240U, 5000U}) {
-        const Epoch alone = epoch_of(options(mode, tail), window, 1, 3);
+        const WindowsEpoch alone = windows_epoch(windows_options(mode, tail), window, 1, 3);
         EXPECT_EQ(alone.samples.size(), tail == Tail::drop ? 26U : 27U);
         for (const std::uint32_t world : {2U, 3U, 8U})
-          ASSERT_EQ(epoch_of(options(mode, tail), window, world, 3), alone) << world;
+          ASSERT_EQ(windows_epoch(windows_options(mode, tail), window, world, 3), alone) << world;
         for (const std::uint64_t first : {1U, 9U, 10U, 25U}) {
-          const Epoch rest = epoch_of(options(mode, tail), window, 2, 3, first);
+          const WindowsEpoch rest = windows_epoch(windows_options(mode, tail), window, 2, 3, first);
           const auto from = static_cast<std::ptrdiff_t>(first);
           ASSERT_EQ(rest.samples, std::vector(alone.samples.begin() + from, alone.samples.end())) << first;
         }
@@ -126,10 +127,11 @@ TEST(LengthWindows, GiveTheSameGlobalBatchesForEveryWorldSizeFromAnyBatchOn) {
 }
 
 TEST(LengthWindows, HaveTheSamplesOfTheOrderWindowByWindow) {
-  for (const OrderMode mode : kModes)
-    for (const Tail tail : kTails) {
-      const Epoch plain = epoch_of(options(mode, tail), 0, 1, 2);
-      const Epoch sorted = epoch_of(options(mode, tail), 100, 1, 2);  // windows of 5 global batches
+  for (const OrderMode mode : kWindowModes)
+    for (const Tail tail : kWindowTails) {
+      const WindowsEpoch plain = windows_epoch(windows_options(mode, tail), 0, 1, 2);
+      const WindowsEpoch sorted =
+          windows_epoch(windows_options(mode, tail), 100, 1, 2);  // windows of 5 global batches
       EXPECT_EQ(real(sorted), real(plain)) << "each once, and those that tail drop leaves out";
       for (std::size_t first = 0; first < plain.samples.size(); first += 5) {
         std::multiset<std::uint64_t> before;
@@ -148,10 +150,10 @@ TEST(LengthWindows, HaveTheSamplesOfTheOrderWindowByWindow) {
 }
 
 TEST(LengthWindows, LeaveLessToPad) {
-  for (const OrderMode mode : kModes) {
-    const double plain = padding(epoch_of(options(mode, Tail::drop), 0, 1, 1).samples);
-    const double few = padding(epoch_of(options(mode, Tail::drop), 5 * kGlobal, 1, 1).samples);
-    const double many = padding(epoch_of(options(mode, Tail::drop), 5000, 1, 1).samples);
+  for (const OrderMode mode : kWindowModes) {
+    const double plain = padding(windows_epoch(windows_options(mode, Tail::drop), 0, 1, 1).samples);
+    const double few = padding(windows_epoch(windows_options(mode, Tail::drop), 5 * kGlobal, 1, 1).samples);
+    const double many = padding(windows_epoch(windows_options(mode, Tail::drop), 5000, 1, 1).samples);
     EXPECT_GT(plain, 1.5);
     EXPECT_LT(few, 1.25);
     EXPECT_LT(many, 1.1);
@@ -159,13 +161,13 @@ TEST(LengthWindows, LeaveLessToPad) {
 }
 
 TEST(LengthWindows, PutBatchesAndTheirRowsInAnOrderOfEachEpoch) {
-  const auto shuffled = options(OrderMode::shuffle, Tail::drop);
-  EXPECT_NE(epoch_of(shuffled, 5000, 1, 1), epoch_of(shuffled, 5000, 1, 2));
+  const auto shuffled = windows_options(OrderMode::shuffle, Tail::drop);
+  EXPECT_NE(windows_epoch(shuffled, 5000, 1, 1), windows_epoch(shuffled, 5000, 1, 2));
   // Sequential: sorted, and the same in each epoch.
-  const auto sequential = options(OrderMode::sequential, Tail::drop);
-  EXPECT_EQ(epoch_of(sequential, 5000, 1, 1), epoch_of(sequential, 5000, 1, 2));
+  const auto sequential = windows_options(OrderMode::sequential, Tail::drop);
+  EXPECT_EQ(windows_epoch(sequential, 5000, 1, 1), windows_epoch(sequential, 5000, 1, 2));
   const std::vector<std::uint32_t> sizes = sizes_of(kSamples);
-  const Indices first = epoch_of(sequential, 5000, 1, 1).samples.front();
+  const Indices first = windows_epoch(sequential, 5000, 1, 1).samples.front();
   EXPECT_TRUE(std::is_sorted(first.begin(), first.end(), [&](std::uint64_t a, std::uint64_t b) {
     return (sizes[a] & 0xFFFFU) < (sizes[b] & 0xFFFFU);
   }));
@@ -175,7 +177,7 @@ TEST(LengthWindows, PutBatchesAndTheirRowsInAnOrderOfEachEpoch) {
   std::vector<std::uint32_t> all;  // no two of one size
   for (std::uint32_t i = 0; i < kSamples; ++i)
     all.push_back((200 + i * 37 % 627) << 16U | (200 + i * 101 % 627));
-  const Order order(kShards, shuffled, all, 5000);
+  const Order order(kShardSamples, shuffled, all, 5000);
   const auto pixels = [&](std::uint64_t i) { return (all[i] >> 16U) * (all[i] & 0xFFFFU); };
   for (std::uint64_t epoch = 0; epoch < 520; ++epoch) {
     std::size_t smallest = 0;
@@ -203,13 +205,13 @@ TEST(LengthWindows, PutBatchesAndTheirRowsInAnOrderOfEachEpoch) {
 
 TEST(LengthWindows, KnowWhichShardsTheyComeTo) {
   Indices begin{0};
-  for (const std::uint64_t n : kShards) begin.push_back(begin.back() + n);
+  for (const std::uint64_t n : kShardSamples) begin.push_back(begin.back() + n);
   for (const OrderMode mode : {OrderMode::sequential, OrderMode::windowed}) {
-    OrderOptions all = options(mode, Tail::short_);
+    OrderOptions all = windows_options(mode, Tail::short_);
     all.world_size = 2;
     all.batch_size = 12;
     all.rank = 1;
-    const Order order(kShards, all, sizes_of(kSamples), 100);
+    const Order order(kShardSamples, all, sizes_of(kSamples), 100);
     const std::vector<std::uint32_t> walk = order.shards_of(3);
     std::size_t before = 0;
     for (std::uint64_t b = 0; b < order.batches(); ++b) {
@@ -231,37 +233,37 @@ TEST(LengthWindows, KnowWhichShardsTheyComeTo) {
 }
 
 TEST(LengthWindows, HaveADigestOfTheirSizesAndTheWindow) {
-  const OrderOptions all = options(OrderMode::shuffle, Tail::drop);
-  std::set<std::uint64_t> digests{Order(kShards, all).digest()};
-  digests.insert(Order(kShards, all, sizes_of(kSamples), 100).digest());
-  digests.insert(Order(kShards, all, sizes_of(kSamples), 121).digest());
-  digests.insert(Order(kShards, all, sizes_of(kSamples, 6), 100).digest());
+  const OrderOptions all = windows_options(OrderMode::shuffle, Tail::drop);
+  std::set<std::uint64_t> digests{Order(kShardSamples, all).digest()};
+  digests.insert(Order(kShardSamples, all, sizes_of(kSamples), 100).digest());
+  digests.insert(Order(kShardSamples, all, sizes_of(kSamples), 121).digest());
+  digests.insert(Order(kShardSamples, all, sizes_of(kSamples, 6), 100).digest());
   EXPECT_EQ(digests.size(), 4U);
-  EXPECT_EQ(Order(kShards, all, sizes_of(kSamples), 100).digest(),
-            Order(kShards, all, sizes_of(kSamples), 120).digest())
+  EXPECT_EQ(Order(kShardSamples, all, sizes_of(kSamples), 100).digest(),
+            Order(kShardSamples, all, sizes_of(kSamples), 120).digest())
       << "both are five global batches";
   OrderOptions ranks = all;
   ranks.world_size = 3;
   ranks.batch_size = 8;
-  EXPECT_TRUE(digests.contains(Order(kShards, ranks, sizes_of(kSamples), 100).digest()));
+  EXPECT_TRUE(digests.contains(Order(kShardSamples, ranks, sizes_of(kSamples), 100).digest()));
 }
 
 TEST(LengthWindows, SortWhatIsDrawnOfAMix) {
   // Two data sets of 387 and 240 samples, of which the second is drawn three times as often.
   const auto mix = Sampling::mix(std::vector<Sampling::Part>{{387, 1}, {240, 3}});
-  for (const Tail tail : kTails)
+  for (const Tail tail : kWindowTails)
     for (const std::uint64_t length : {0U, 100U, 2000U}) {
-      OrderOptions all = options(OrderMode::shuffle, tail);
+      OrderOptions all = windows_options(OrderMode::shuffle, tail);
       all.sampling = mix;
       all.samples_per_epoch = length;
-      const Epoch plain = epoch_of(all, 0, 1, 2);
+      const WindowsEpoch plain = windows_epoch(all, 0, 1, 2);
       for (const std::uint64_t window : {100U, 5000U}) {
-        const Epoch alone = epoch_of(all, window, 1, 2);
+        const WindowsEpoch alone = windows_epoch(all, window, 1, 2);
         EXPECT_EQ(real(alone), real(plain)) << "as many of each set, and those that tail drop leaves out";
         EXPECT_EQ(alone.mask, plain.mask);
-        for (const std::uint32_t world : {2U, 3U, 8U}) ASSERT_EQ(epoch_of(all, window, world, 2), alone);
+        for (const std::uint32_t world : {2U, 3U, 8U}) ASSERT_EQ(windows_epoch(all, window, world, 2), alone);
         for (const std::uint64_t first : {1U, 3U}) {
-          const Epoch rest = epoch_of(all, window, 2, 2, first);
+          const WindowsEpoch rest = windows_epoch(all, window, 2, 2, first);
           ASSERT_EQ(rest.samples, std::vector(alone.samples.begin() + static_cast<std::ptrdiff_t>(first),
                                               alone.samples.end()));
         }
@@ -274,7 +276,7 @@ TEST(LengthWindows, SortWhatIsDrawnOfAMix) {
 
 // The draws of a sample that comes twice differ, and each goes with its sample.
 TEST(LengthWindows, KeepTheDrawsOfWhatTheySort) {
-  OrderOptions all = options(OrderMode::shuffle, Tail::short_);
+  OrderOptions all = windows_options(OrderMode::shuffle, Tail::short_);
   all.sampling = Sampling::mix(std::vector<Sampling::Part>{{387, 1}, {240, 3}});
   const auto draws_of = [](const Order& order) {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> draws;
@@ -287,8 +289,8 @@ TEST(LengthWindows, KeepTheDrawsOfWhatTheySort) {
     std::sort(draws.begin(), draws.end());
     return draws;
   };
-  const auto plain = draws_of(Order(kShards, all));
-  EXPECT_EQ(draws_of(Order(kShards, all, sizes_of(kSamples), 100)), plain);
+  const auto plain = draws_of(Order(kShardSamples, all));
+  EXPECT_EQ(draws_of(Order(kShardSamples, all, sizes_of(kSamples), 100)), plain);
   std::set<std::uint64_t> different;
   for (const auto& [draw, sample] : plain) different.insert(draw);
   EXPECT_EQ(different.size(), kSamples);
@@ -296,14 +298,14 @@ TEST(LengthWindows, KeepTheDrawsOfWhatTheySort) {
 
 TEST(LengthWindows, NeedBatchesOfAllRanksWithoutCopies) {
   const auto refuses = [](const char* why, auto change) {
-    OrderOptions all = options(OrderMode::shuffle, Tail::drop);
+    OrderOptions all = windows_options(OrderMode::shuffle, Tail::drop);
     change(all);
-    EXPECT_SHARD_ERROR(Order(kShards, all, sizes_of(kSamples), 100), ErrorCode::invalid_argument, why);
+    EXPECT_SHARD_ERROR(Order(kShardSamples, all, sizes_of(kSamples), 100), ErrorCode::invalid_argument, why);
   };
   refuses("repeats 1 and partition global, and they are 2 and global",
           [](OrderOptions& o) { o.repeats = 2; });
   refuses("and they are 1 and by_shard", [](OrderOptions& o) { o.partition = Partition::by_shard; });
-  EXPECT_SHARD_ERROR(Order(kShards, options(OrderMode::shuffle, Tail::drop), sizes_of(5), 100),
+  EXPECT_SHARD_ERROR(Order(kShardSamples, windows_options(OrderMode::shuffle, Tail::drop), sizes_of(5), 100),
                      ErrorCode::invalid_argument, "the sizes of 5 samples");
 }
 

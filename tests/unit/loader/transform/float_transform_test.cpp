@@ -16,6 +16,7 @@
 #endif
 
 #include "base/system/simd_targets.hpp"
+#include "expect_reference.hpp"
 #include "random_work.hpp"
 #include "reference_transform.hpp"
 #include "transform/host_transform.hpp"
@@ -24,22 +25,12 @@
 namespace shard {
 namespace {
 
+using testing::expect_reference;
 using testing::Random;
 using testing::RandomWork;
+using testing::transformed;
 
 constexpr DType kFloatTypes[] = {DType::f16, DType::bf16, DType::f32};
-
-std::vector<std::byte> transformed(const RandomWork& random) {
-  std::vector<std::byte> batch(random.target_bytes());
-  transform_rows(random.work(batch.data()), 0, random.samples.size());
-  return batch;
-}
-
-void expect_reference(const RandomWork& random) {
-  std::vector<std::byte> unused(1);
-  ASSERT_EQ(transformed(random), testing::reference_transform(random.work(unused.data())))
-      << random.describe();
-}
 
 // One sample, whole, to `delivered`.
 RandomWork one_sample(const SampleSpec& stored, const SampleSpec& delivered) {

@@ -7,6 +7,7 @@
 
 #include "base/system/simd_targets.hpp"
 #include "expect_error.hpp"
+#include "expect_reference.hpp"
 #include "random_work.hpp"
 #include "reference_transform.hpp"
 #include "transform/host_transform.hpp"
@@ -14,20 +15,10 @@
 namespace shard {
 namespace {
 
+using testing::expect_reference;
 using testing::Random;
 using testing::RandomWork;
-
-std::vector<std::byte> transformed(const RandomWork& random) {
-  std::vector<std::byte> batch(random.target_bytes());
-  transform_rows(random.work(batch.data()), 0, random.samples.size());
-  return batch;
-}
-
-void expect_reference(const RandomWork& random) {
-  const std::vector<std::byte> got = transformed(random);
-  std::vector<std::byte> unused(1);
-  ASSERT_EQ(got, testing::reference_transform(random.work(unused.data()))) << random.describe();
-}
+using testing::transformed;
 
 class EachInstructionSet : public ::testing::TestWithParam<std::string> {
  protected:

@@ -9,6 +9,7 @@
 
 #include "base/system/simd_targets.hpp"
 #include "expect_error.hpp"
+#include "expect_reference.hpp"
 #include "random_work.hpp"
 #include "reference_transform.hpp"
 #include "shard/dataset.hpp"
@@ -17,20 +18,10 @@
 namespace shard {
 namespace {
 
+using testing::expect_reference;
 using testing::Random;
 using testing::RandomWork;
-
-std::vector<std::byte> transformed(const RandomWork& random) {
-  std::vector<std::byte> batch(random.target_bytes());
-  transform_rows(random.work(batch.data()), 0, random.samples.size());
-  return batch;
-}
-
-void expect_reference(const RandomWork& random) {
-  std::vector<std::byte> unused(1);
-  ASSERT_EQ(transformed(random), testing::reference_transform(random.work(unused.data())))
-      << random.describe();
-}
+using testing::transformed;
 
 class WideByInstructionSet : public ::testing::TestWithParam<std::string> {
  protected:

@@ -16,8 +16,8 @@
 namespace shard::testing {
 namespace {
 
-constexpr std::uint64_t kSamples = 20;
-constexpr std::uint64_t kBytes = kSamples * 360;  // of a shard's images
+constexpr std::uint64_t kShardSamples = 20;
+constexpr std::uint64_t kBytes = kShardSamples * 360;  // of a shard's images
 
 // KiB of the mapping around an address that are in this process's page table.
 std::uint64_t resident_kib_of(const std::byte* address) {
@@ -41,7 +41,7 @@ class RegisteredShardsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     DatasetShape shape;
-    shape.shards.assign(4, kSamples);
+    shape.shards.assign(4, kShardSamples);
     write_dataset(dir_.path(), shape);
     data_ = Dataset::open(dir_.path());
   }

@@ -25,7 +25,7 @@ namespace {
 
 using testing::TempDir;
 
-constexpr std::uint64_t kSize = 5000;
+constexpr std::uint64_t kShardBytes = 5000;
 
 // Files of a folder, with or without a name, that this process has open.
 std::size_t open_files_of(const std::filesystem::path& folder) {
@@ -44,7 +44,7 @@ struct Transit : ::testing::Test {
   std::atomic<int> fetched{0};
 
   std::optional<TransitArea::File> get(const TransitArea& area, const std::string& name = "a",
-                                       std::uint64_t size = kSize) {
+                                       std::uint64_t size = kShardBytes) {
     return area.get(name, size,
                     [&](int fd) {
                       ++fetched;
@@ -78,11 +78,11 @@ TEST_F(Transit, AFileOfItsOwnHasNoName) {
 TEST_F(Transit, AFileThatWasGivenBackIsUsedAgain) {
   const TransitArea area(path, false);
   auto first = get(area, "a", 100);
-  auto second = get(area, "b", 3 * kSize);
+  auto second = get(area, "b", 3 * kShardBytes);
   const ino_t small = file_of(*first);
   const ino_t large = file_of(*second);
   area.give_back("a", std::move(*first));
-  const auto third = get(area, "c", 2 * kSize);  // another name, another size
+  const auto third = get(area, "c", 2 * kShardBytes);  // another name, another size
   EXPECT_EQ(file_of(*third), small);
   area.give_back("b", std::move(*second));
   const auto fourth = get(area, "a", 7);
@@ -95,14 +95,15 @@ TEST_F(Transit, SparesTakeNoMoreRoomThanWasNeeded) {
   for (int i = 0; i < 4; ++i) held.push_back(*get(area));
   for (TransitArea::File& file : held) area.give_back("a", std::move(file));
   EXPECT_EQ(open_files_of(path), 4U);
-  const auto large = get(area, "b", 3 * kSize);  // one of the four, which grows: two of the others have to go
+  const auto large =
+      get(area, "b", 3 * kShardBytes);  // one of the four, which grows: two of the others have to go
   EXPECT_EQ(open_files_of(path), 2U);
 }
 
 TEST_F(Transit, AFetchThatFailsLeavesItsFileForTheNext) {
   const TransitArea area(path, false);
   ino_t failed = 0;
-  EXPECT_SHARD_ERROR(area.get("a", kSize,
+  EXPECT_SHARD_ERROR(area.get("a", kShardBytes,
                               [&](int fd) {
                                 struct stat status {};
                                 ASSERT_EQ(::fstat(fd, &status), 0);
@@ -151,7 +152,7 @@ TEST_F(Transit, ProcessesShareAFileUntilTheLastOneGivesItBack) {
 TEST_F(Transit, AMappingHoldsTheFile) {
   const TransitArea area(path, true);
   auto file = get(area);
-  void* const mapped = ::mmap(nullptr, kSize, PROT_READ, MAP_SHARED, file->fd.get(), 0);
+  void* const mapped = ::mmap(nullptr, kShardBytes, PROT_READ, MAP_SHARED, file->fd.get(), 0);
   ASSERT_NE(mapped, MAP_FAILED);
   area.give_back("a", std::move(*file));
   const TransitArea other(path, true);
@@ -159,7 +160,7 @@ TEST_F(Transit, AMappingHoldsTheFile) {
   auto again = get(other);
   ASSERT_TRUE(again);
   EXPECT_EQ(fetched, 1);
-  ::munmap(mapped, kSize);
+  ::munmap(mapped, kShardBytes);
   other.give_back("a", std::move(*again));
   EXPECT_EQ(files(), 0U);
 }
@@ -184,17 +185,17 @@ TEST_F(Transit, ManyThreadsFetchEachFileOnce) {
 
 TEST_F(Transit, WhatWasNotFinishedIsFetchedAgain) {
   const TransitArea area(path, true);
-  EXPECT_SHARD_ERROR(area.get("a", kSize, [](int) { throw Error(ErrorCode::io, "cut"); }, {}), ErrorCode::io,
-                     "cut");
+  EXPECT_SHARD_ERROR(area.get("a", kShardBytes, [](int) { throw Error(ErrorCode::io, "cut"); }, {}),
+                     ErrorCode::io, "cut");
   EXPECT_EQ(files(), 0U);
-  std::ofstream(path / ".a.transit") << std::string(kSize + 1, 'x');  // a killed process left it
+  std::ofstream(path / ".a.transit") << std::string(kShardBytes + 1, 'x');  // a killed process left it
   EXPECT_TRUE(get(area));
   EXPECT_EQ(fetched, 1);
 }
 
 TEST_F(Transit, WhatKilledProcessesLeftIsRemoved) {
   std::filesystem::create_directory(path);
-  std::ofstream(path / ".a.transit") << std::string(kSize, 'x');
+  std::ofstream(path / ".a.transit") << std::string(kShardBytes, 'x');
   std::ofstream(path / "notes.txt") << "mine";
   std::filesystem::create_symlink(path / "notes.txt", path / ".b.transit");
   const TransitArea area(path, false);
@@ -205,7 +206,7 @@ TEST_F(Transit, WhatKilledProcessesLeftIsRemoved) {
 // The lock of a killed process may outlive it for a moment.
 TEST_F(Transit, WhatWasStillLockedAtTheStartIsRemovedAtTheEnd) {
   std::filesystem::create_directory(path);
-  std::ofstream(path / ".a.transit") << std::string(kSize, 'x');
+  std::ofstream(path / ".a.transit") << std::string(kShardBytes, 'x');
   UniqueFd other(::open((path / ".a.transit").c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_EQ(::flock(other.get(), LOCK_SH), 0);
   {
@@ -219,11 +220,11 @@ TEST_F(Transit, WhatWasStillLockedAtTheStartIsRemovedAtTheEnd) {
 TEST_F(Transit, WaitingEndsWhenItIsStopped) {
   const TransitArea area(path, true);
   std::stop_source stop;
-  area.get("a", kSize,
+  area.get("a", kShardBytes,
            [&](int) {
              std::jthread other([&] {
                EXPECT_SHARD_ERROR(area.get(
-                                      "a", kSize, [](int) {}, stop.get_token()),
+                                      "a", kShardBytes, [](int) {}, stop.get_token()),
                                   ErrorCode::cancelled, "stopped");
              });
              stop.request_stop();

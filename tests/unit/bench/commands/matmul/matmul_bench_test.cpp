@@ -7,15 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "bench_calls.hpp"
 #include "commands/matmul/matmul_bench.hpp"
 #include "data/random.hpp"
 #include "expect_error.hpp"
 
 namespace shard::bench {
 namespace {
-
-const std::atomic<bool> kGoOn{false};
-const auto kNoProgress = [](const std::vector<MatmulCase>&) {};
 
 std::vector<float> matrix(std::size_t n, std::uint64_t seed) {
   Random random(seed, n, 0);
@@ -93,10 +91,10 @@ TEST(LargestError, SeesOneForgottenTerm) {
 }
 
 // Multiplies rightly, and then spoils it.
-class Spoilt final : public Multiplier {
+class SpoiltProduct final : public Multiplier {
  public:
   enum class How : std::uint8_t { one_tile, transposed, no_memory };
-  explicit Spoilt(How how) : how_(how) {}
+  explicit SpoiltProduct(How how) : how_(how) {}
   std::string name() const override { return "spoilt"; }
   double load(std::size_t n, std::span<const float> a, std::span<const float> b) override {
     if (how_ == How::no_memory) throw Error(ErrorCode::resource, "no room for the factors");
@@ -131,13 +129,13 @@ TEST(BenchMatmul, DoesNotTimeAWrongProduct) {
   options.sizes = {64, 130};
   options.repeat = 2;
   options.seconds = 0.001;
-  for (const auto& [how, piece] : std::vector<std::pair<Spoilt::How, std::string>>{
-           {Spoilt::How::one_tile, "wrong: error"},
-           {Spoilt::How::transposed, "wrong: error"},
-           {Spoilt::How::no_memory, "no room for the factors"}}) {
+  for (const auto& [how, piece] : std::vector<std::pair<SpoiltProduct::How, std::string>>{
+           {SpoiltProduct::How::one_tile, "wrong: error"},
+           {SpoiltProduct::How::transposed, "wrong: error"},
+           {SpoiltProduct::How::no_memory, "no room for the factors"}}) {
     std::vector<std::unique_ptr<Multiplier>> multipliers;
     multipliers.push_back(make_cpu_multiplier(1));
-    multipliers.push_back(std::make_unique<Spoilt>(how));
+    multipliers.push_back(std::make_unique<SpoiltProduct>(how));
     const auto cases = bench_matmul(options, multipliers, kGoOn, kNoProgress);
     ASSERT_EQ(cases.size(), 4U);
     for (const MatmulCase& one : cases) {
@@ -152,7 +150,7 @@ TEST(BenchMatmul, DoesNotTimeAWrongProduct) {
         EXPECT_LE(one.error, one.error_bound);
       }
     }
-    EXPECT_LE(dynamic_cast<const Spoilt&>(*multipliers[1]).products, 2);
+    EXPECT_LE(dynamic_cast<const SpoiltProduct&>(*multipliers[1]).products, 2);
   }
 }
 

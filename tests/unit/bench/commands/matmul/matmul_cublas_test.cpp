@@ -5,13 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "bench_calls.hpp"
 #include "commands/matmul/matmul_bench.hpp"
 
 namespace shard::bench {
 namespace {
-
-const std::atomic<bool> kGoOn{false};
-const auto kNoProgress = [](const std::vector<MatmulCase>&) {};
 
 TEST(GpuMultipliers, AreRight) {
   std::string absent;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "bench_calls.hpp"
 #include "commands/memory/memory_bench.hpp"
 #include "data/load_data.hpp"
 #include "expect_error.hpp"
@@ -14,9 +15,6 @@
 
 namespace shard::bench {
 namespace {
-
-const std::atomic<bool> kGoOn{false};
-const auto kNoProgress = [](const std::vector<MemoryCase>&) {};
 
 class MemoryBench : public ::testing::Test {
  protected:

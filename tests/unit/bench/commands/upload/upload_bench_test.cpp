@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bench_calls.hpp"
 #include "commands/upload/upload_bench.hpp"
 #include "commands/upload/upload_memory.hpp"
 #include "expect_error.hpp"
@@ -15,9 +16,6 @@
 
 namespace shard::bench {
 namespace {
-
-const std::atomic<bool> kGoOn{false};
-const auto kNoProgress = [](const UploadResult&) {};
 
 // Loses the last chunk of every batched copy.
 class LossyStream final : public testing::ForwardingStream {

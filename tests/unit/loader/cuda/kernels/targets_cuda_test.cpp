@@ -17,7 +17,7 @@ namespace {
 using testing::Random;
 using testing::RandomTargets;
 
-void require(cudaError_t error) {
+void require_done(cudaError_t error) {
   if (error != cudaSuccess) throw std::runtime_error(cudaGetErrorString(error));
 }
 
@@ -28,9 +28,9 @@ using CudaBytes = std::unique_ptr<std::byte, CudaFree>;
 
 CudaBytes cuda_bytes(const std::vector<std::byte>& content) {
   void* memory = nullptr;
-  require(cudaMalloc(&memory, content.size() + 16));
+  require_done(cudaMalloc(&memory, content.size() + 16));
   CudaBytes bytes(static_cast<std::byte*>(memory));
-  require(cudaMemcpy(memory, content.data(), content.size(), cudaMemcpyHostToDevice));
+  require_done(cudaMemcpy(memory, content.data(), content.size(), cudaMemcpyHostToDevice));
   return bytes;
 }
 
@@ -59,12 +59,12 @@ class TargetsCuda : public ::testing::Test {
     const CudaBytes buffer = cuda_bytes(result);
     const TargetWork work = random.work(target.get(), buffer.get());
     void* pinned = nullptr;
-    require(cudaMallocHost(&pinned, targets_scratch_bytes(work) + 16));
+    require_done(cudaMallocHost(&pinned, targets_scratch_bytes(work) + 16));
     const CudaBytes scratch = cuda_bytes(std::vector<std::byte>(targets_scratch_bytes(work)));
     launch_targets(work, static_cast<std::byte*>(pinned), scratch.get(), nullptr);
-    require(cudaDeviceSynchronize());
-    require(cudaFreeHost(pinned));
-    require(cudaMemcpy(result.data(), target.get(), result.size(), cudaMemcpyDeviceToHost));
+    require_done(cudaDeviceSynchronize());
+    require_done(cudaFreeHost(pinned));
+    require_done(cudaMemcpy(result.data(), target.get(), result.size(), cudaMemcpyDeviceToHost));
     return result;
   }
 };

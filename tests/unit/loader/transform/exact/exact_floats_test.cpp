@@ -9,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+#include "expect_reference.hpp"
 #include "plain_values.hpp"
 #include "random_exact_work.hpp"
 #include "transform/host_transform.hpp"
@@ -18,12 +19,7 @@ namespace {
 
 using testing::Random;
 using testing::RandomWork;
-
-std::vector<std::byte> transformed(const RandomWork& random) {
-  std::vector<std::byte> target(random.target_bytes());
-  transform_rows(random.work(target.data()), 0, random.samples.size());
-  return target;
-}
+using testing::transformed;
 
 std::vector<double> planes_of_row(const RandomWork& work, const std::vector<std::byte>& target,
                                   std::size_t row) {
