@@ -4,9 +4,9 @@
     training.py PLAIN JPEG [--folder IMAGES] [--models NAME,...] [--seconds S] [--rounds N] [--json FILE]
 
 PLAIN: images of 224 pixels as they are (`shardify --size 224 --codec none`), flipped at random. JPEG: whole
-files (`shardify --size original --codec jpeg`), random resized crops of 224 and flips; with --folder the files
-themselves, too, not converted. "one batch" trains on one batch again and again. The data take turns in each
-round; the table has medians, and what each has of the images/s of PLAIN. Prints JSON.
+files (`shardify --size original --codec jpeg`), random resized crops of 224 and flips; with --folder the
+files themselves, too, not converted. "one batch" trains on one batch again and again. The data take turns in
+each round; the table has medians, and what each has of the images/s of PLAIN. Prints JSON.
 """
 
 import argparse

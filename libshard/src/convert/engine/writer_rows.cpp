@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/digest/checksum.hpp"
+#include "base/text/quote.hpp"
 #include "convert/engine/writer_impl.hpp"
 #include "convert/plan/choose.hpp"
 #include "convert/plan/sample_maker.hpp"
