@@ -3,8 +3,8 @@
 //
 //   copies       batch | next batch
 //                      |
-//   decoder 0      wait' group 0: indices of files without one, then pixels --.   groups of other batches follow
-//   decoder 1      wait' group 1: ------------------------------------------- |-.
+//   decoder 0      wait' group 0: indices of files without one, then pixels --.   groups of other batches
+//   decoder 1      wait' group 1: ------------------------------------------- |-.   follow
 //                                                                             | |
 //   stream         ...                                                    wait' ' transforms of all views
 #pragma once

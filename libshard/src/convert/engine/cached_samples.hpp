@@ -16,8 +16,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/system/turns.hpp"
 #include "convert/engine/cached_sample.hpp"
-#include "convert/engine/turns.hpp"
 #include "convert/plan/plan.hpp"
 #include "convert/publish/journal.hpp"
 #include "shard/convert/image_cache.hpp"

@@ -39,8 +39,8 @@ class PlanReader final : public RowReader {
   // Instead of decode(), if samples are as large as their images: the file that was read, as a frame of codec
   // jpeg. Nothing if it is no JPEG that a frame holds as it is, without a warning. Errors: as decode().
   std::optional<JpegFrame> frame();
-  // Where frame() has nothing because the file is progressive, arithmetic-coded or of several scans: a baseline
-  // file with its coefficients. Takes three times as long as decode().
+  // Where frame() has nothing because the file is progressive, arithmetic-coded or of several scans: a
+  // baseline file with its coefficients. Takes three times as long as decode().
   std::optional<JpegFrame> transcoded();
   // Reads an input to `out` without any look at it. False: it has another size. Errors: those of InputReader.
   bool read_file(std::uint64_t input, std::span<std::byte> out);

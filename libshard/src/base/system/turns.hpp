@@ -6,7 +6,7 @@
 #include <mutex>
 #include <set>
 
-namespace shard::convert {
+namespace shard {
 
 class Turns {
  public:
@@ -39,4 +39,4 @@ class Turns {
   std::condition_variable ended_;
 };
 
-}  // namespace shard::convert
+}  // namespace shard
