@@ -150,6 +150,11 @@ void TempFile::publish() {
   finish();
 }
 
+void TempFile::publish_unflushed() {
+  rename_file(path_, target_);
+  fd_.reset();
+}
+
 bool TempFile::publish_new() {
   sync_file(fd_.get(), target_);
   const bool ours = rename_file_new(path_, target_);

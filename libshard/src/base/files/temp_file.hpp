@@ -34,11 +34,14 @@ class TempFile {
   int fd() const noexcept { return fd_.get(); }
   const std::filesystem::path& target() const noexcept { return target_; }
 
-  // One of the three may be called, once. Errors: io; then the target did not change, unless only the flush
+  // One of the four may be called, once. Errors: io; then the target did not change, unless only the flush
   // of the folder failed.
 
   // Replaces an existing file.
   void publish();
+  // The same without flushing: after a crash of the system, any part of the file may be missing. For files
+  // whose readers notice that.
+  void publish_unflushed();
   // Does not replace: false if there is a file, which stays, and this file is removed.
   bool publish_new();
   // An existing file with the same bytes stays, and this one is removed. Any other file is replaced. So a

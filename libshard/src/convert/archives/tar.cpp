@@ -134,21 +134,6 @@ void read_pax(std::string_view text, std::uint64_t at, Extension& extension) {
   }
 }
 
-// Why a name cannot be used. Empty: it can.
-std::string problem_of_name(std::string_view name) {
-  if (name.empty()) return "it has no name";
-  if (name.size() > kMaxNameBytes)
-    return fmt::format("its name has {} bytes; at most {} are taken", name.size(), kMaxNameBytes);
-  if (name.front() == '/') return "its name is absolute";
-  if (name.find('\0') != std::string_view::npos) return "its name contains a zero byte";
-  for (std::size_t begin = 0; begin <= name.size();) {
-    const std::size_t end = std::min(name.find('/', begin), name.size());
-    if (name.substr(begin, end - begin) == "..") return "its name contains \"..\"";
-    begin = end + 1;
-  }
-  return {};
-}
-
 // Without "./" in front, doubled and "." parts.
 std::string plain_name(std::string_view name) {
   std::string plain(name.substr(0, name.starts_with('/') ? 1 : 0));
@@ -316,6 +301,20 @@ class Lister {
 };
 
 }  // namespace
+
+std::string problem_of_name(std::string_view name) {
+  if (name.empty()) return "it has no name";
+  if (name.size() > kMaxNameBytes)
+    return fmt::format("its name has {} bytes; at most {} are taken", name.size(), kMaxNameBytes);
+  if (name.front() == '/') return "its name is absolute";
+  if (name.find('\0') != std::string_view::npos) return "its name contains a zero byte";
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find('/', begin), name.size());
+    if (name.substr(begin, end - begin) == "..") return "its name contains \"..\"";
+    begin = end + 1;
+  }
+  return {};
+}
 
 TarListing list_tar(const TarBytes& bytes, std::uint64_t archive_bytes) {
   return Lister(bytes, archive_bytes).list();

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <cstddef>
@@ -35,6 +36,9 @@ struct TarListing {
   // behind it. The members before that place are in `members`.
   std::string problem;
 };
+
+// Why a name cannot be that of a member. Empty: it can.
+std::string problem_of_name(std::string_view name);
 
 // Fills `out` from `offset` on; returns how many bytes there were. Errors pass through.
 using TarBytes = std::function<std::size_t(std::uint64_t offset, std::span<std::byte> out)>;

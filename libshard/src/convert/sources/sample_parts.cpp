@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/system/parallel_sort.hpp"
 #include "base/text/quote.hpp"
 #include "shard/convert/input_name.hpp"
 #include "shard/error.hpp"
@@ -174,26 +175,25 @@ const Member* last_of_name(const std::vector<Member>& sorted, const Of& of) {
 }
 
 template <class Member>
-void sort_by_place(std::vector<Member>& members) {
-  std::sort(members.begin(), members.end(),
-            [](const Member& a, const Member& b) { return place_of(a) < place_of(b); });
+void sort_by_place(std::vector<Member>& members, unsigned threads) {
+  parallel_sort(threads, members, [](const Member& a, const Member& b) { return place_of(a) < place_of(b); });
 }
 
 }  // namespace
 
-void keep_last(InputList& list, std::vector<RefusedMember>& refused) {
-  sort_by_place(list.inputs);
-  sort_by_place(refused);
-  std::vector<Input> kept;
+void keep_last(InputList& list, std::vector<RefusedMember>& refused, unsigned threads) {
+  sort_by_place(list.inputs, threads);
+  sort_by_place(refused, threads);
+  auto kept = list.inputs.begin();
   std::vector<RefusedMember> replaced;
-  kept.reserve(list.inputs.size());
   for (std::size_t i = 0; i < list.inputs.size(); ++i) {
     Input& input = list.inputs[i];
     const bool again = i + 1 < list.inputs.size() && list.inputs[i + 1].path == input.path &&
                        list.inputs[i + 1].archive == input.archive;
     const RefusedMember* const other = last_of_name(refused, input);
     if (!again && (other == nullptr || other->offset < input.offset)) {
-      kept.push_back(std::move(input));
+      if (&*kept != &input) *kept = std::move(input);
+      ++kept;
       continue;
     }
     const std::string archive = escape_key(list.archives[input.archive].path.string());
@@ -202,9 +202,9 @@ void keep_last(InputList& list, std::vector<RefusedMember>& refused) {
                                     archive, input.offset),
                         input.archive, input.offset});
   }
-  list.inputs = std::move(kept);
+  list.inputs.erase(kept, list.inputs.end());
   std::move(replaced.begin(), replaced.end(), std::back_inserter(refused));
-  sort_by_place(refused);
+  sort_by_place(refused, threads);
 }
 
 void separate_archives(InputList& list, const std::vector<RefusedMember>& refused) {
@@ -250,7 +250,7 @@ void assign_parts(InputList& list, std::vector<SamplePart>&& parts) {
   });
   list.has_numbers =
       std::any_of(parts.begin(), parts.end(), [](const SamplePart& part) { return part.label; });
-  for (const Input& input : list.inputs) {
+  for (const Input& input : std::span(list.inputs).first(parts.empty() ? 0 : list.inputs.size())) {
     const std::string sample = sample_name(input.path);
     auto first =
         std::lower_bound(parts.begin(), parts.end(), sample,

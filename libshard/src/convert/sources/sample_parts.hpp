@@ -43,8 +43,8 @@ struct RefusedMember {
 
 // As tar does when it unpacks: of several members of an archive with one name the last one counts, even if it
 // is refused. Inputs that come before it move to `refused`, so that nothing is lost silently. Sorts
-// list.inputs by (path, archive), and `refused` by name, archive and offset.
-void keep_last(InputList& list, std::vector<RefusedMember>& refused);
+// list.inputs by (path, archive), and `refused` by name, archive and offset, on at most `threads` threads.
+void keep_last(InputList& list, std::vector<RefusedMember>& refused, unsigned threads);
 
 // The rejects of `refused`: the last of a name has that as its key, and those before it NAME@OFFSET.
 // Requires separate_archives().

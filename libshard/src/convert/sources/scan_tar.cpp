@@ -15,12 +15,14 @@
 #include <system_error>
 #include <tuple>
 
+#include "base/bytes.hpp"
 #include "base/system/cpu_count.hpp"
 #include "base/system/parallel.hpp"
 #include "base/text/number.hpp"
 #include "base/text/quote.hpp"
 #include "base/text/words.hpp"
 #include "convert/archives/tar.hpp"
+#include "convert/archives/tar_index_file.hpp"
 #include "convert/sources/open_archive.hpp"
 #include "convert/sources/sample_parts.hpp"
 #include "convert/sources/source_kind.hpp"
@@ -39,6 +41,11 @@ constexpr std::size_t kAheadBytes = 4096;
 constexpr unsigned kRemoteListings =
     64;  // archives on servers at the same time: listing one is a request after the other
 
+bool ends_with(std::string_view name, std::string_view lower_end) {
+  return name.size() >= lower_end.size() &&
+         ascii_lower(name.substr(name.size() - lower_end.size())) == lower_end;
+}
+
 // What one archive has.
 class Contents {
  public:
@@ -49,7 +56,10 @@ class Contents {
     open_ = std::make_shared<const OpenArchive>(archive.path);
     archive.size_bytes = open_->size();
     archive.stamp = open_->stamp();
-    list_part(0, open_->size(), "", name_, true);
+    if (open_->is_remote())
+      list_part(0, open_->size(), "", name_, true);
+    else
+      list_file();
     ahead_ = {};
     if (open_->is_remote()) archive.open = open_;
     open_.reset();
@@ -61,11 +71,23 @@ class Contents {
   std::optional<Reject> problem;  // of the archive itself
   std::vector<Skip> skipped;
   std::vector<SamplePart> parts;
+  bool wrote_index = false;
 
  private:
-  // The bytes [begin, begin + size) are an archive; its members get `folder` in front of their names.
-  void list_part(std::uint64_t begin, std::uint64_t size, const std::string& folder, const std::string& name,
-                 bool outer) {
+  // With an index that is kept, or that will be.
+  void list_file() {
+    const TarIndexFile file(tar_index_folder(), archive.path, open_->fd());
+    index_ = file.read();
+    if (!index_) new_index_.emplace();
+    list_part(0, open_->size(), "", name_, true);
+    wrote_index = new_index_ && file.write(*new_index_);
+    index_.reset();
+    new_index_.reset();
+  }
+
+  TarListing members_of(std::uint64_t begin, std::uint64_t size) {
+    if (index_)
+      if (std::optional<TarListing> known = index_->take(begin, size)) return std::move(*known);
     TarListing found = list_tar(
         [&](std::uint64_t offset, std::span<std::byte> out) {
           const auto there =
@@ -73,10 +95,18 @@ class Contents {
           return read(begin + offset, out.first(there));
         },
         size);
+    if (new_index_) new_index_->add(begin, size, found);
+    return found;
+  }
+
+  // The bytes [begin, begin + size) are an archive; its members get `folder` in front of their names.
+  void list_part(std::uint64_t begin, std::uint64_t size, const std::string& folder, const std::string& name,
+                 bool outer) {
+    TarListing found = members_of(begin, size);
     // Of archives that are there twice the last one counts, with all that is in it.
     std::map<std::string, std::uint64_t> last;
     for (const TarMember& member : found.members)
-      if (ascii_lower(member.name).ends_with(".tar")) last[member.name] = member.offset;
+      if (ends_with(member.name, ".tar")) last[member.name] = member.offset;
     for (TarMember& member : found.members) {
       const auto other = last.find(member.name);
       const bool replaced = other != last.end() && other->second != member.offset;
@@ -111,6 +141,18 @@ class Contents {
     return there;
   }
 
+  // The first bytes of a member.
+  std::size_t read_front(std::uint64_t offset, std::span<std::byte> out) {
+    if (index_)
+      if (const auto known = index_->read(offset, out.size())) {
+        std::copy_n(as_byte_span(*known).begin(), known->size(), out.begin());
+        return known->size();
+      }
+    const std::size_t there = read(offset, out);
+    if (new_index_ && there == out.size()) new_index_->add(offset, out);
+    return there;
+  }
+
   void refuse(const std::string& name, std::uint64_t offset, std::string reason) {
     refused.push_back({name, std::move(reason), number_, offset});
   }
@@ -120,19 +162,19 @@ class Contents {
       refuse(member.name, member.offset,
              fmt::format("in the archive {}: {}", escape_key(name_), member.problem));
       // It comes behind others of its name, which no longer count.
-      if (ascii_lower(member.name).ends_with(".cls"))
+      if (ends_with(member.name, ".cls"))
         add_part(member, true);
       else if (is_wanted(member.name))
         add_part(member, false);
     } else if (const auto reason = skip_by_path(member.name)) {
       skipped.push_back({escape_key(member.name), *reason});
-    } else if (ascii_lower(member.name).ends_with(".tar")) {
+    } else if (ends_with(member.name, ".tar")) {
       if (outer)
         list_part(member.offset, member.size_bytes, member.name.substr(0, member.name.size() - 4) + "/",
                   member.name, false);
       else
         refuse(member.name, member.offset, "an archive in an archive in an archive: unpack one of them");
-    } else if (ascii_lower(member.name).ends_with(".cls")) {
+    } else if (ends_with(member.name, ".cls")) {
       take_number(member);
     } else if (is_wanted(member.name)) {
       add_part(member, false);
@@ -152,7 +194,7 @@ class Contents {
     std::array<std::byte, image::kFileKindBytes> begin{};
     const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(begin.size(), member.size_bytes));
     return has_image_content(
-        std::span<const std::byte>(begin).first(read(member.offset, std::span(begin).first(size))));
+        std::span<const std::byte>(begin).first(read_front(member.offset, std::span(begin).first(size))));
   }
 
   void add_part(const TarMember& member, bool label, std::optional<std::int64_t> number = std::nullopt) {
@@ -165,7 +207,7 @@ class Contents {
 
   void take_number(const TarMember& member) {
     std::string text(std::min(member.size_bytes, kMaxNumberBytes), '\0');
-    text.resize(read(member.offset, std::as_writable_bytes(std::span(text))));
+    text.resize(read_front(member.offset, std::as_writable_bytes(std::span(text))));
     auto value = number_of<std::int64_t>(trimmed(text));
     if (member.size_bytes > kMaxNumberBytes) value.reset();
     if (!value)
@@ -178,6 +220,9 @@ class Contents {
   std::string name_;
   const std::set<std::string>& wanted_;
   std::shared_ptr<const OpenArchive> open_;  // only while it is listed: there may be many
+  // Of an archive that is a file: what is known of it, or what is found in it.
+  std::optional<TarIndex> index_;
+  std::optional<TarIndexWriter> new_index_;
   // Of an archive on a server: the bytes of the last request.
   std::vector<std::byte> ahead_;
   std::uint64_t ahead_begin_ = 0;
@@ -186,6 +231,7 @@ class Contents {
 template <class T>
 void append(std::vector<T>& all, std::vector<T>&& more) {
   std::move(more.begin(), more.end(), std::back_inserter(all));
+  more = {};
 }
 
 // Top-level folders, which are classes.
@@ -204,12 +250,12 @@ bool names_tars(const std::string& images) {
   std::error_code error;
   if (fs::is_directory(images, error)) return false;
   for (const char* compressed : {".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst"})
-    if (ascii_lower(images).ends_with(compressed))
+    if (ends_with(images, compressed))
       throw Error(ErrorCode::unsupported,
                   fmt::format("{} is compressed, so its members cannot be read in place: decompress it "
                               "to a .tar first",
                               quoted(images)));
-  return ascii_lower(images).ends_with(".tar");
+  return ends_with(images, ".tar");
 }
 
 InputList scan_tars(const ScanOptions& options) {
@@ -222,15 +268,20 @@ InputList scan_tars(const ScanOptions& options) {
     contents[i].emplace(static_cast<std::uint32_t>(i), names[i], options.side);
     contents[i]->list();
   });
+  if (std::any_of(contents.begin(), contents.end(), [](const auto& part) { return part->wrote_index; }))
+    tidy_tar_indices(tar_index_folder());
   std::vector<SamplePart> parts;
   std::vector<RefusedMember> refused;
+  std::size_t inputs = 0;
+  for (const auto& part : contents) inputs += part->inputs.size();
+  list.inputs.reserve(inputs);
   for (auto& part : contents) {
     list.archives.push_back(std::move(part->archive));
     append(list.inputs, std::move(part->inputs));
     append(parts, std::move(part->parts));
     append(refused, std::move(part->refused));
   }
-  keep_last(list, refused);
+  keep_last(list, refused, thread_count(options.jobs));
   separate_archives(list, refused);
   assign_parts(list, std::move(parts));
   reject_refused(list, std::move(refused));

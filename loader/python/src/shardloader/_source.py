@@ -46,7 +46,8 @@ class Source(Dataset):
 
     Images are listed when the object is made, and their sizes in bytes are looked up; of samples that keep
     the sizes of their images, the header of each image is read too. It can be used after fork(), and pickled:
-    the other side lists the images again.
+    the other side lists the images again. What was listed of tar archives is kept in $SHARDIFY_INDEX_DIR, or
+    else in shardify in $XDG_CACHE_HOME or ~/.cache, so that the next time is quick (docs/sources.md).
 
     cache: a folder in which each sample is stored when it is first used. Shards are finished in the
         background, and when all are, the folder is the data set that convert() makes with the same options,
