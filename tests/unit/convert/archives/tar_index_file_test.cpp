@@ -23,13 +23,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void write(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
+void write_text(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
 
 class TarIndexFiles : public ::testing::Test {
  protected:
   void SetUp() override {
-    write(archive_, std::string(10'000, 'a'));
-    write(dir_.path() / "other.tar", std::string(10'000, 'a'));
+    write_text(archive_, std::string(10'000, 'a'));
+    write_text(dir_.path() / "other.tar", std::string(10'000, 'a'));
     std::this_thread::sleep_for(
         std::chrono::milliseconds(3'100));  // until its times are told from later ones
   }
@@ -106,16 +106,16 @@ TEST_F(TarIndexFiles, AreNotBelievedIfAnyByteIsAnotherOne) {
   for (std::size_t at = 0; at < good.size(); at += at < 300 ? 1 : 997) {
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ 1);
-    write(file, bad);
+    write_text(file, bad);
     EXPECT_EQ(believed(), "") << "byte " << at;
   }
   for (const std::size_t size : {std::size_t{0}, std::size_t{10}, good.size() / 2, good.size() - 1}) {
-    write(file, good.substr(0, size));
+    write_text(file, good.substr(0, size));
     EXPECT_EQ(believed(), "") << size << " bytes";
   }
-  write(file, good + "x");
+  write_text(file, good + "x");
   EXPECT_EQ(believed(), "");
-  write(file, good);
+  write_text(file, good);
   EXPECT_EQ(believed(), "1.jpg");
 }
 
@@ -147,7 +147,7 @@ TEST_F(TarIndexFiles, AreNotBelievedIfOthersMayWriteThem) {
 }
 
 TEST_F(TarIndexFiles, AreNoErrorWhereNoneCanBeKept) {
-  write(dir_.path() / "cache", "a file");
+  write_text(dir_.path() / "cache", "a file");
   EXPECT_FALSE(keep());
   EXPECT_EQ(believed(), "");
   folder_.clear();
@@ -177,7 +177,7 @@ TEST_F(TarIndexFiles, AreWrittenBySeveralProcessesAtOnce) {
     ASSERT_EQ(::waitpid(pid, &status, 0), pid);
     EXPECT_EQ(status, 0);
   }
-  write(folder_ / ".a.index.part", "");
+  write_text(folder_ / ".a.index.part", "");
   tidy_tar_indices(folder_);
   std::size_t files = 0;
   for (const auto& entry : fs::directory_iterator(folder_))

@@ -59,7 +59,7 @@ class ScanTar : public InputFolder {
   std::string folder_ = (dir_.path() / "index").string();
 };
 
-void expect_same(const InputList& found, const InputList& expected) {
+void expect_same_inputs(const InputList& found, const InputList& expected) {
   EXPECT_EQ(paths(found), paths(expected));
   for (std::size_t i = 0; i < found.inputs.size(); ++i) {
     EXPECT_EQ(found.inputs[i].offset, expected.inputs[i].offset);
@@ -77,9 +77,9 @@ TEST_F(ScanTar, GivesTheSameListWithAKeptIndex) {
   EXPECT_FALSE(fs::exists(folder_));
   EXPECT_FALSE(without.rejects.empty());
   EXPECT_FALSE(without.skipped.empty());
-  expect_same(list(folder_), without);
+  expect_same_inputs(list(folder_), without);
   ASSERT_FALSE(fs::is_empty(folder_));
-  expect_same(list(folder_), without);
+  expect_same_inputs(list(folder_), without);
 }
 
 TEST_F(ScanTar, TakesTheIndexInPlaceOfTheHeaders) {
