@@ -5,8 +5,9 @@
 # The extension is built in build/dev (preset dev) and tested from there; the environment, build/python-test,
 # sees the packages of the Python it is made of, and gets nanobind, mypy and pytest-xdist (and pytest, numpy,
 # pillow where they are missing) from pip's index.
-# As many processes as tools/build-jobs says run the tests, each one a file at a time. -n 0: one process, for
-# a debugger or to see what tests print.
+# As many processes as tools/build-jobs says run the tests, each one a file at a time; then one process runs
+# those with the mark `alone`, which measure time. -n 0: one process for all, for a debugger or to see what
+# tests print.
 # --install: `pip install ./loader/python` instead, as a user would; takes minutes longer.
 # --torch: PyTorch, torchvision, Lightning, Accelerate, transformers and JAX too (some GB), where the
 # environment has none; without them the tests that need them are skipped.
@@ -49,4 +50,8 @@ else
   export PYTHONPATH
 fi
 cd loader/python
-exec ../../$venv/bin/python -m pytest -p no:cacheprovider -m "not gpu" -n "$jobs" --dist loadfile "$@"
+tests() { ../../$venv/bin/python -m pytest -p no:cacheprovider "$@"; }
+code=0
+tests -m "not gpu and not alone" -n "$jobs" --dist loadfile "$@" || code=$?
+[ "$code" -eq 0 ] || [ "$code" -eq 5 ] || exit "$code" # 5: the arguments name none of these
+tests -m "not gpu and alone" -n 0 "$@" || [ "$((code + $?))" -eq 5 ]

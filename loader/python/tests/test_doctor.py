@@ -15,6 +15,7 @@ import pytest
 import shardloader as sl
 from shardloader._diagnosis import Diagnosis, half_width
 
+pytestmark = pytest.mark.alone
 TRIES = 3  # on a busy machine; what is wrong always fails each time
 
 

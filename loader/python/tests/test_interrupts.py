@@ -19,6 +19,7 @@ import pytest
 
 import shardloader as sl
 
+pytestmark = pytest.mark.alone
 MOMENTS = int(os.environ.get("SHARD_TEST_INTERRUPTS", "5"))
 BOUND = 10  # seconds
 PLACES = ("constructor", "epoch", "step", "body", "close")

@@ -301,6 +301,7 @@ def test_shardify_shares_the_folder(photos, tmp_path):
     assert source.cache.progress().decoded == 1
 
 
+@pytest.mark.alone
 def test_a_program_ends_at_once(photos, tmp_path):
     run = start(photos, tmp_path / "cache", 0, 1, 1_000_000)
     assert run.stdout.readline() == "ready\n"
