@@ -1,7 +1,7 @@
-// What the listing of a tar archive has read, as bytes that can be kept, so that the next listing need not read
-// the headers, which are as far apart as members are large.
+// What the listing of a tar archive has read, as bytes that can be kept, so that the next listing need not
+// read the headers, which are as far apart as members are large.
 //
-//   "L" u64 begin, u64 size, u64 members        the bytes [begin, begin + size) of the archive are a tar archive:
+//   "L" u64 begin, u64 size, u64 members        bytes [begin, begin + size) of the archive are a tar archive:
 //       each: text name, u64 offset, u64 size,  a TarListing
 //             text problem
 //       text problem
@@ -39,8 +39,8 @@ class TarIndexWriter {
 
 class TarIndex {
  public:
-  // Nothing: these bytes are not an index of an archive of that size. Whatever they hold, every place of a member
-  // without a problem is inside the archive, and its name one that list_tar() gives.
+  // Nothing: these bytes are not an index of an archive of that size. Whatever they hold, every place of a
+  // member without a problem is inside the archive, and its name one that list_tar() gives.
   static std::optional<TarIndex> parse(std::string bytes, std::uint64_t archive_bytes);
 
   // The places (begin, size) whose listings can be taken.
