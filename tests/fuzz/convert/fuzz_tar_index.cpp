@@ -1,5 +1,5 @@
-// Any bytes as the index of a tar archive of 1 MB: all places that it gives are inside, with usable names, and
-// written again they are the same.
+// Any bytes as the index of a tar archive of 1 MB: all places that it gives are inside, with usable names,
+// and written again they are the same.
 #include <cstdint>
 #include <cstdlib>
 #include <optional>

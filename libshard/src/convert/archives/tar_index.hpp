@@ -1,8 +1,8 @@
-// What the listing of a tar archive has read, as bytes that can be kept, so that the next listing need not read
-// the headers, which are as far apart as members are large.
+// What the listing of a tar archive has read, as bytes that can be kept, so that the next listing need not
+// read the headers, which are as far apart as members are large.
 //
-//   "L" u64 begin, u64 size, u64 members        the bytes [begin, begin + size) of the archive are a tar archive:
-//       each: text name, u64 offset, u64 size,  a TarListing
+//   "L" u64 begin, u64 size, u64 members        the TarListing of the bytes [begin, begin + size)
+//       each: text name, u64 offset, u64 size,
 //             text problem
 //       text problem
 //   "R" u64 offset, text                        what was read at this place: the first bytes of a member
@@ -39,8 +39,8 @@ class TarIndexWriter {
 
 class TarIndex {
  public:
-  // Nothing: these bytes are not an index of an archive of that size. Whatever they hold, every place of a member
-  // without a problem is inside the archive, and its name one that list_tar() gives.
+  // Nothing: these bytes are not an index of an archive of that size. Whatever they hold, every place of a
+  // member without a problem is inside the archive, and its name one that list_tar() gives.
   static std::optional<TarIndex> parse(std::string bytes, std::uint64_t archive_bytes);
 
   // The places (begin, size) whose listings can be taken.
@@ -51,7 +51,7 @@ class TarIndex {
   std::optional<std::string_view> read(std::uint64_t offset, std::size_t size) const;
 
  private:
-  // A piece of `bytes_`: of a short string a view would not survive a move.
+  // Bytes [at, at + size) of `bytes_`, which a view would lose when this object is moved.
   struct Piece {
     std::uint64_t offset;
     std::size_t at;

@@ -2,7 +2,7 @@
 //
 // Only an optimisation: whatever goes wrong, the archive is listed as without it. An index is believed if
 //
-//   - it is of this archive: device, inode, size, and the times of modification and of change, in nanoseconds;
+//   - it is of this archive: device, inode, size, and the times of modification and of change, in ns;
 //   - nobody else can have written it: file and folder belong to the user or root, and no others may write;
 //   - its bytes have the digest that it says, and describe places inside the archive.
 //
