@@ -56,8 +56,8 @@ struct SourceImages::Shared {
   std::vector<std::unique_ptr<PlanReader>> idle;
   std::unordered_map<std::uint64_t, std::weak_ptr<const MadeSample>> made;
   std::size_t sweep_at = kSweep;
-  // Frames that are not the file's own bytes (progressive files): to make one takes as long as to decode it.
-  // Which come first stay, since an epoch has each once, so that no other rule would find more.
+  // Frames that were made, most of them of progressive files: to transcode one takes three times as long as
+  // to decode it. Those that come first stay: an epoch has each once, so no other rule would find more.
   std::unordered_map<std::uint64_t, std::shared_ptr<const MadeSample>> frames;
   std::uint64_t frames_bytes = 0;
   std::shared_ptr<const MadeSample> last;  // a caller reads its size, its digest, its bytes

@@ -32,6 +32,15 @@ class OpenSource : public SmallConversion {
     options.samples_per_shard = 4;
     return options;
   }
+  // The same with samples as large as their images.
+  Options any_size() const {
+    Options options = small();
+    options.preprocess.free_size.emplace();
+    options.preprocess.dtype = DType::u8;
+    options.preprocess.layout = Layout::nhwc;
+    options.preprocess.normalization = {};
+    return options;
+  }
 };
 
 std::vector<std::byte> sample(const Dataset& data, std::uint64_t index) {
@@ -69,11 +78,7 @@ TEST_F(OpenSource, HasTheSamplesOfAConversion) {
 
 TEST_F(OpenSource, HasThoseOfAnySize) {
   add_images();
-  Options options = small();
-  options.preprocess.free_size.emplace();
-  options.preprocess.dtype = DType::u8;
-  options.preprocess.layout = Layout::nhwc;
-  options.preprocess.normalization = {};
+  Options options = any_size();
   run(options);
   expect_same(open_source(options), Dataset::open(options.out));
   options.preprocess.free_size = image::FreeSize{image::FreeSize::Bound::longest, 20, 4};
@@ -163,11 +168,7 @@ TEST_F(OpenSource, FindsTheSizesInHeadersOfAnyLength) {
       std::ofstream(images_ / "a" / (std::to_string(1000 + count++) + ".jpg"), std::ios::binary)
           << with_comments(jpeg, bytes);
   }
-  Options options = small();
-  options.preprocess.free_size.emplace();
-  options.preprocess.dtype = DType::u8;
-  options.preprocess.layout = Layout::nhwc;
-  options.preprocess.normalization = {};
+  Options options = any_size();
   run(options);
   expect_same(open_source(options), Dataset::open(options.out));
 }
