@@ -72,10 +72,13 @@ struct SourceImages::Shared {
     const auto frame = frames.find(input);
     return frame == frames.end() ? nullptr : frame->second;
   }
-  void keep(std::uint64_t input, const std::shared_ptr<const MadeSample>& sample) {
+  // A frame that is kept is what other callers find from now on, so that they count it as kept.
+  void keep(std::uint64_t input, const std::shared_ptr<const MadeSample>& sample, bool is_frame) {
+    const std::shared_ptr<const MadeSample> frame = is_frame ? copy_of_frame(*sample) : nullptr;
     const std::lock_guard lock(mutex);
     made[input] = sample;
     last = sample;
+    if (frame) keep_frame(input, frame);
     if (made.size() < sweep_at) return;
     std::erase_if(made, [](const auto& entry) { return entry.second.expired(); });
     sweep_at = std::max(kSweep, 2 * made.size());
@@ -85,15 +88,17 @@ struct SourceImages::Shared {
     const std::lock_guard lock(mutex);
     return frames_bytes + file_bytes <= kMostKept;
   }
-  void keep_frame(std::uint64_t input, const MadeSample& sample) {
-    std::uint64_t bytes = 0;
-    for (const MadeSample::Image& image : sample.images) bytes += image.bytes.size();
-    const std::lock_guard lock(mutex);
-    if (frames_bytes + bytes > kMostKept || frames.contains(input)) return;
+  static std::shared_ptr<const MadeSample> copy_of_frame(const MadeSample& sample) {
     auto kept = std::make_shared<MadeSample>(sample);
     kept->is_cached = true;
+    return kept;
+  }
+  void keep_frame(std::uint64_t input, const std::shared_ptr<const MadeSample>& kept) {  // `mutex` is held
+    std::uint64_t bytes = 0;
+    for (const MadeSample::Image& image : kept->images) bytes += image.bytes.size();
+    if (frames_bytes + bytes > kMostKept || frames.contains(input)) return;
     made[input] = kept;
-    frames.emplace(input, std::move(kept));
+    frames.emplace(input, kept);
     frames_bytes += bytes;
   }
   std::optional<std::string> why_reject(std::uint64_t input) {
@@ -260,8 +265,7 @@ std::shared_ptr<const MadeSample> SourceImages::make(std::uint64_t input) const 
     if (const std::optional<std::string> why = shared.why_reject(input)) throw unusable(input, *why);
   if (!sample) sample = read(input);
   check_size(input, *sample);
-  shared.keep(input, sample);
-  if (!cache_ && sample->images.front().spec.file.bytes != 0) shared.keep_frame(input, *sample);
+  shared.keep(input, sample, !cache_ && sample->images.front().spec.file.bytes != 0);
   return sample;
 }
 
