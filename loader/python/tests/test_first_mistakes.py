@@ -337,6 +337,12 @@ MISTAKES = {
         "the key is 1",
         "expected str, bytes or a path",
     ),
+    "a list of archives": (
+        lambda: sl.Source(["a-0.tar", "a-1.tar"]),
+        ValueError,
+        "images is a list of 2",
+        r"photos-\{000..099\}.tar",
+    ),
     "a writer into a finished data set": (
         lambda: sl.Writer("out", resize=8, crop=8),
         ValueError,

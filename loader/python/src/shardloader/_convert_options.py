@@ -159,6 +159,11 @@ class ConvertOptions(SampleOptions, total=False):
 def for_library(who: str, images: Any, out: Any, given: Mapping[str, Any], options: type) -> dict[str, Any]:
     """The options as the C++ library takes them: only those that are given. who: named where one is not
     known."""
+    if isinstance(images, (list, tuple, set, frozenset)):
+        raise InvalidArgumentError(
+            f"images is a {type(images).__name__} of {len(images)}; it is one name: of a folder, an archive, "
+            "a pattern ('photos-{000..099}.tar'), or a file with a path a line ('@FILE')"
+        )
     source = _check.path("images", images)
     if source == "-":
         raise InvalidArgumentError(
