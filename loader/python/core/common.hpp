@@ -1,7 +1,8 @@
 // What the sources of the extension `shardloader._core` share.
 //
-// The GIL guards what Python objects hold; calls into the library that may block run without it. Waits come
-// back every kTick to let Python's signal handlers run (KeyboardInterrupt).
+// Calls into the library that may block run without the GIL. Waits come back every kTick to let Python's
+// signal handlers run (KeyboardInterrupt). What Python objects hold and exchange is guarded by locks of its
+// own: a free-threaded interpreter has no GIL.
 #pragma once
 
 #include <cxxabi.h>
@@ -9,8 +10,11 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "shard/error.hpp"
 
@@ -56,6 +60,29 @@ class WithGil {
 
  private:
   PyGILState_STATE state_;
+};
+
+// A pointer that any thread may read and take at any time. Thread safe. Who reads it keeps the object alive.
+template <class T>
+class SharedPointer {
+ public:
+  void set(std::shared_ptr<T> object) {
+    const std::lock_guard lock(mutex_);
+    object_ = std::move(object);
+  }
+  std::shared_ptr<T> get() const {
+    const std::lock_guard lock(mutex_);
+    return object_;
+  }
+  // Nothing is left.
+  std::shared_ptr<T> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(object_, nullptr);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<T> object_;
 };
 
 // Calls `step` without the GIL until it returns true. An exception of a signal handler ends it.

@@ -71,7 +71,7 @@ class PyLoader {
     {
       WithoutGil without_gil;
       made = make_device(device, parsed.threads);
-      loader_ = std::make_shared<Loader>(*data.data, made, parsed);
+      loader_.set(std::make_shared<Loader>(*data.data, made, parsed));
     }
     if (device >= 0) {
       device_ = {kDLCUDA, device};
@@ -82,27 +82,37 @@ class PyLoader {
   PyLoader& operator=(const PyLoader&) = delete;
   ~PyLoader() { close(); }
 
+  // The loader, alive for as long as this lives, even if another thread closes it.
+  class Held {
+   public:
+    explicit Held(std::shared_ptr<Loader> loader) : loader_(std::move(loader)) {
+      if (!loader_) throw Error(ErrorCode::invalid_argument, "the loader was closed");
+    }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    ~Held() { drop(std::move(loader_)); }
+    Loader* operator->() const { return loader_.get(); }
+
+   private:
+    std::shared_ptr<Loader> loader_;
+  };
+
   void close() {
-    const std::shared_ptr<Loader> loader = std::move(loader_);
-    loader_.reset();
+    std::shared_ptr<Loader> loader = loader_.take();
     if (!loader) return;
     loader->cancel();  // who waits in next() is told so
-    drop(loader);
+    drop(std::move(loader));
   }
-  Loader& loader() const {
-    if (!loader_) throw Error(ErrorCode::invalid_argument, "the loader was closed");
-    return *loader_;
-  }
+  Held loader() const { return Held(loader_.get()); }
 
   // Without `stream`: the host waits. -1: nobody does yet.
   std::optional<PyBatch> next(std::optional<std::int64_t> stream) {
-    Turn turn(*this);
-    Loader& loader = turn.loader();
-    wait_with_signals([&] { return loader.wait_ready(kTick); });
+    const Turn turn(*this);
+    wait_with_signals([&] { return turn.loader()->wait_ready(kTick); });
     std::optional<PyBatch> result;
     {
       WithoutGil without_gil;
-      std::optional<Batch> batch = loader.next();
+      std::optional<Batch> batch = turn.loader()->next();
       if (!batch) return std::nullopt;
       result = PyBatch{std::make_shared<Lease>(std::move(*batch), current_), device_};
     }
@@ -116,12 +126,12 @@ class PyLoader {
   }
   // resumed: the rest of the epoch, where the loader was resumed inside it.
   void begin(std::uint64_t epoch, bool resumed) {
-    Turn turn(*this);
+    const Turn turn(*this);
     WithoutGil without_gil;
     if (resumed)
-      static_cast<void>(turn.loader().epoch(epoch));
+      static_cast<void>(turn.loader()->epoch(epoch));
     else
-      turn.loader().start_epoch(epoch);
+      turn.loader()->start_epoch(epoch);
   }
   // keep_views: the loader's, not those of the state.
   void resume(const std::string& state, bool keep_views) {
@@ -130,9 +140,9 @@ class PyLoader {
       parsed.views.clear();
       parsed.next_views.clear();
     }
-    Turn turn(*this);
+    const Turn turn(*this);
     WithoutGil without_gil;
-    turn.loader().resume(parsed);
+    turn.loader()->resume(parsed);
   }
 
   // options: those of view 0, and further_views.
@@ -140,48 +150,44 @@ class PyLoader {
     std::vector<TransformOptions> views = views_of(options);
     TransformOptions first = std::move(views.front());
     views.erase(views.begin());
-    Turn turn(*this);
+    const Turn turn(*this);
     WithoutGil without_gil;
-    turn.loader().set_views(std::move(first), std::move(views));
+    turn.loader()->set_views(std::move(first), std::move(views));
   }
 
   // See Loader::set_data().
   void set_data(const DatasetHandle& data) {
-    Turn turn(*this);
+    const Turn turn(*this);
     WithoutGil without_gil;
-    turn.loader().set_data(*data.data);
+    turn.loader()->set_data(*data.data);
   }
 
  private:
   // The loader, for as long as one thread works with it.
   class Turn {
    public:
-    explicit Turn(PyLoader& self) : self_(self), loader_(self.loader_) {
-      self.loader();
+    explicit Turn(PyLoader& self) : self_(self), loader_(self.loader_.get()) {
       if (::getpid() != self.process_) static_cast<void>(loader_->state());  // says what is wrong
       if (!self_.mutex_.try_lock()) wait_with_signals([&] { return self_.mutex_.try_lock_for(kTick); });
     }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
-    ~Turn() {
-      self_.mutex_.unlock();
-      drop(loader_);
-    }
-    Loader& loader() { return *loader_; }
+    ~Turn() { self_.mutex_.unlock(); }
+    const Held& loader() const { return loader_; }
 
    private:
     PyLoader& self_;
-    std::shared_ptr<Loader> loader_;
+    const Held loader_;
   };
   // The last one joins the loader's threads, which may take a moment.
-  static void drop(const std::shared_ptr<Loader>& loader) {
-    if (loader.use_count() != 1) return;
+  static void drop(std::shared_ptr<Loader> loader) {
+    if (loader.use_count() > 1) return;
     WithoutGil without_gil;
-    const_cast<std::shared_ptr<Loader>&>(loader).reset();
+    loader.reset();
   }
 
   const int process_ = ::getpid();
-  std::shared_ptr<Loader> loader_;
+  SharedPointer<Loader> loader_;
   std::shared_ptr<CurrentStream> current_;  // null: the host device
   DLDevice device_{kDLCPU, 0};
   std::timed_mutex mutex_;
@@ -200,7 +206,7 @@ nb::object value_of(const T& statistic) {
 }
 
 nb::dict stats(const PyLoader& self) {
-  const LoaderStats stats = self.loader().stats();
+  const LoaderStats stats = self.loader()->stats();
   nb::dict result;
   const auto add = [&](const Statistic& statistic, auto member) {
     result[nb::str(statistic.name.data(), statistic.name.size())] = value_of(stats.*member);
@@ -222,7 +228,7 @@ nb::list statistics() {
 }
 
 nb::tuple state(const PyLoader& self) {
-  const LoaderState state = self.loader().state();
+  const LoaderState state = self.loader()->state();
   return nb::make_tuple(state.epoch, state.global_batch == 0 ? 0 : state.position / state.global_batch,
                         text(state.serialize()));
 }
@@ -230,7 +236,8 @@ nb::tuple state(const PyLoader& self) {
 // Of a sample in a view (draw_places()), with the loader's seed. `shape`: as it is stored.
 nb::tuple geometry(const PyLoader& self, const std::array<std::uint32_t, 3>& shape, std::uint64_t epoch,
                    std::uint64_t sample, std::uint32_t view) {
-  const LoaderOptions& options = self.loader().options();
+  const PyLoader::Held loader = self.loader();
+  const LoaderOptions& options = loader->options();
   const std::size_t views = 1 + options.further_views.size();
   if (view >= views)
     throw Error(ErrorCode::invalid_argument, fmt::format("view {} of a loader with {}", view, views));
@@ -244,7 +251,7 @@ nb::tuple geometry(const PyLoader& self, const std::array<std::uint32_t, 3>& sha
 }
 
 nb::tuple delivered(const PyLoader& self) {
-  const SampleSpec spec = self.loader().delivered();
+  const SampleSpec spec = self.loader()->delivered();
   nb::list shape;
   for (std::uint32_t extent : spec.shape()) shape.append(extent);
   return nb::make_tuple(nb::tuple(shape), nb::str(to_string(spec.dtype).data()),
@@ -283,8 +290,8 @@ void bind_loader(nb::module_& module) {
       .def("set_data", &PyLoader::set_data)
       .def("geometry", &geometry)
       .def("close", &PyLoader::close)
-      .def("cancel", [](const PyLoader& self) { self.loader().cancel(); })
-      .def("batches", [](const PyLoader& self) { return self.loader().batches_per_epoch(); })
+      .def("cancel", [](const PyLoader& self) { self.loader()->cancel(); })
+      .def("batches", [](const PyLoader& self) { return self.loader()->batches_per_epoch(); })
       .def("state", &state)
       .def("stats", &stats)
       .def("delivered", &delivered);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -82,7 +83,7 @@ class PyWriter {
       options.tensor = tensor_spec(*known, axes);
     }
     WithoutGil without_gil;
-    writer_ = std::make_shared<convert::Writer>(options);
+    writer_.set(std::make_shared<convert::Writer>(options));
   }
   PyWriter(const PyWriter&) = delete;
   PyWriter& operator=(const PyWriter&) = delete;
@@ -91,7 +92,7 @@ class PyWriter {
   // Calls in other threads end, and the last of them lets go of the folder.
   // In the child of a fork nothing happens.
   void abandon() {
-    std::shared_ptr<convert::Writer> writer = std::exchange(writer_, nullptr);
+    std::shared_ptr<convert::Writer> writer = writer_.take();
     if (!writer) return;
     WithoutGil without_gil;
     writer->cancel();
@@ -169,10 +170,14 @@ class PyWriter {
   }
 
   std::uint64_t size() { return writer()->size(); }
-  std::string enlargement() { return closed_ ? enlargement_ : writer()->enlargement(); }
+  std::string enlargement() {
+    const std::optional<Closed> over = closed();
+    return over ? over->enlargement : writer()->enlargement();
+  }
 
   nb::dict close() {
-    if (closed_) return dict_of(*closed_);  // another thread was faster
+    if (const std::optional<Closed> over = closed())
+      return dict_of(over->summary);  // another thread was faster
     const std::shared_ptr<convert::Writer> from = writer();
     convert::Summary summary;
     Background work([&](const convert::Hooks&) { summary = from->close(); });
@@ -182,8 +187,10 @@ class PyWriter {
       from->cancel();  // of a signal handler
       throw;
     }
-    enlargement_ = from->enlargement();
-    closed_ = summary;
+    {
+      const std::lock_guard lock(mutex_);
+      closed_ = {summary, from->enlargement()};
+    }
     abandon();
     return dict_of(summary);
   }
@@ -194,8 +201,9 @@ class PyWriter {
     if (::getpid() != owner_)
       throw Error(ErrorCode::unsupported,
                   "a Writer cannot be used in the child of a fork: make it in the child");
-    if (!writer_) throw Error(ErrorCode::invalid_argument, "the writer is closed");
-    return writer_;
+    std::shared_ptr<convert::Writer> writer = writer_.get();
+    if (!writer) throw Error(ErrorCode::invalid_argument, "the writer is closed");
+    return writer;
   }
 
   // Work that ends because another thread has abandoned the writer says so.
@@ -204,15 +212,24 @@ class PyWriter {
     try {
       work();
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::cancelled || writer_ == writer) throw;
+      if (error.code() != ErrorCode::cancelled || writer_.get() == writer) throw;
       throw Error(ErrorCode::invalid_argument, "the writer is closed: another thread has abandoned it");
     }
   }
 
+  struct Closed {
+    convert::Summary summary;
+    std::string enlargement;
+  };
+  std::optional<Closed> closed() {
+    const std::lock_guard lock(mutex_);
+    return closed_;
+  }
+
   const pid_t owner_ = ::getpid();
-  std::shared_ptr<convert::Writer> writer_;
-  std::optional<convert::Summary> closed_;
-  std::string enlargement_;
+  SharedPointer<convert::Writer> writer_;
+  std::mutex mutex_;
+  std::optional<Closed> closed_;  // guarded by mutex_
 };
 
 }  // namespace
