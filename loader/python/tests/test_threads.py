@@ -221,7 +221,9 @@ def test_conversions_side_by_side(tmp_path):
     at_once(work, threads=6)
 
 
-@pytest.mark.parametrize("how", [{"sampling": "balanced"}, {"views": [sl.Augment(random_crop=24, color_jitter=(0.2, 0.2))]}])
+@pytest.mark.parametrize(
+    "how", [{"sampling": "balanced"}, {"views": [sl.Augment(random_crop=24, color_jitter=(0.2, 0.2))]}]
+)
 def test_loaders_side_by_side(data, how):
     expected = [batch.images.copy() for batch in sl.Loader(data, batch_size=8, framework="numpy", **how)]
 
