@@ -101,3 +101,34 @@ def test_lists_of_buckets_have_about_one_area():
     ):
         with pytest.raises(sl.InvalidArgumentError, match=message):
             sl.buckets(**wrong)
+
+
+
+def test_mixes_and_weights(sets, pictures):
+    part, whole = sl.Dataset(sets["none"]).select(range(12)), sl.Dataset(sets["packed"])
+    mixed = sl.mix({part: 0.25, whole: 0.75}, epoch_size=240)
+    options = {"buckets": BUCKETS, "batch_size": 4, "framework": "numpy", "drop_last": False, "seed": 5}
+    seen = np.zeros(len(part) + len(whole))
+    for epoch in range(4):
+        batches = sl.Loader(mixed, **options).epoch(epoch)
+        ranks = [sl.Loader(mixed, **{**options, "batch_size": 2}, rank=r, world_size=2) for r in (0, 1)]
+        for batch, *of_ranks in zip(batches, *(rank.epoch(epoch) for rank in ranks), strict=True):
+            assert batch.ids.tolist() == [int(i) for other in of_ranks for i in other.ids]
+            for image, sample in zip(batch.images, batch.ids.tolist(), strict=True):
+                picture = pictures[sample if sample < len(part) else sample - len(part)]
+                bucket = bucket_of(*picture.size, BUCKETS)
+                np.testing.assert_array_equal(image, np.asarray(cover(picture, bucket)))
+                seen[sample] += 1
+    assert seen.sum() == 4 * 240
+    assert abs(seen[: len(part)].sum() - 240) <= 4 * len(BUCKETS)  # a quarter of 960
+    loader = sl.Loader(mixed, **options)
+    epoch = loader.epoch(0)
+    for _ in range(7):
+        next(epoch)
+    again = sl.Loader(mixed, **options)
+    again.load_state_dict(loader.state_dict())
+    for left, right in zip(epoch, again, strict=True):
+        assert left.ids.tolist() == right.ids.tolist()
+    weights = np.arange(len(whole)) % 3
+    drawn = [int(i) for batch in sl.Loader(whole, **options, sampling=sl.Sampling(weights=weights)) for i in batch.ids]
+    assert len(drawn) == len(whole) and not set(drawn) & set(np.flatnonzero(weights == 0).tolist())

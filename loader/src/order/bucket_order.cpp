@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <numeric>
 #include <string>
+#include <utility>
 
 #include "base/digest/checksum.hpp"
 #include "base/digest/mix64.hpp"
@@ -138,6 +141,8 @@ BucketOrder::BucketOrder(std::span<const std::uint16_t> assignment,
                        options.world_size));
   if (options.order != OrderMode::sequential && options.order != OrderMode::shuffle)
     refuse("order is windowed; with buckets it must be sequential or shuffle");
+  if (options.sampling && options.order != OrderMode::shuffle)
+    refuse("order is sequential; with a sampling it must be shuffle");
   const std::uint64_t largest = kMaxRankBatch * options.world_size;
   for (std::size_t bucket = 0; bucket < buckets(); ++bucket)
     if (global_batches[bucket] < 1 || global_batches[bucket] > largest)
@@ -150,19 +155,21 @@ BucketOrder::BucketOrder(std::span<const std::uint16_t> assignment,
                          assignment[i], buckets(), buckets() - 1));
     ++sample_begin_[assignment[i] + std::size_t{1}];
   }
+  std::partial_sum(sample_begin_.begin(), sample_begin_.end(), sample_begin_.begin());
+  position_begin_ = sample_begin_;
+  if (options_.sampling) share_draws(assignment);
   for (std::size_t bucket = 0; bucket < buckets(); ++bucket) {
-    const std::uint64_t samples = sample_begin_[bucket + 1];
+    const std::uint64_t rows = positions_of(bucket);
     const std::uint64_t size = global_batches[bucket];
-    const std::uint64_t batches = options.tail == Tail::drop ? samples / size : (samples + size - 1) / size;
-    sample_begin_[bucket + 1] += sample_begin_[bucket];
+    const std::uint64_t batches = options.tail == Tail::drop ? rows / size : (rows + size - 1) / size;
     batch_begin_[bucket + 1] = batch_begin_[bucket] + batches;
   }
   if (batches() == 0)
     refuse(
         fmt::format("tail 'drop' leaves no batch: none of the {} buckets has as many samples as its "
-                    "global batch; the data set has {} samples: use smaller batches, fewer buckets, or "
+                    "global batch; an epoch has {} samples: use smaller batches, fewer buckets, or "
                     "tail pad, wrap or short",
-                    buckets(), assignment.size()));
+                    buckets(), position_begin_.back()));
 
   samples_.resize(assignment.size());
   std::vector<std::uint64_t> seen(buckets());
@@ -177,6 +184,49 @@ BucketOrder::BucketOrder(std::span<const std::uint16_t> assignment,
   assignment_digest_ = xxh3(std::as_bytes(assignment));
 }
 
+// How many draws of an epoch each bucket has.
+void BucketOrder::share_draws(std::span<const std::uint16_t> assignment) {
+  shares_ = options_.sampling->split(assignment, buckets());
+  std::vector<std::uint64_t> draws(buckets());
+  std::vector<std::uint64_t> most(buckets());
+  for (std::size_t bucket = 0; bucket < buckets(); ++bucket) {
+    if (!shares_[bucket].sampling) continue;
+    const std::uint64_t longest = shares_[bucket].sampling->longest_epoch();
+    most[bucket] = longest == 0 ? std::numeric_limits<std::uint64_t>::max() : longest;
+  }
+  // Where a bucket has not as many, what is left goes to the others.
+  for (std::uint64_t left = options_.draws; left != 0;) {
+    double open = 0;
+    for (std::size_t bucket = 0; bucket < buckets(); ++bucket)
+      if (draws[bucket] < most[bucket]) open += shares_[bucket].proportion;
+    if (open == 0)
+      refuse(
+          fmt::format("an epoch draws {} samples, but only {} have a weight above 0: set "
+                      "samples_per_epoch to at most {}, or draw with replacement",
+                      options_.draws, options_.draws - left, options_.draws - left));
+    std::vector<std::pair<double, std::size_t>> remainders;
+    const std::uint64_t to_share = left;
+    for (std::size_t bucket = 0; bucket < buckets(); ++bucket) {
+      if (draws[bucket] >= most[bucket]) continue;
+      const double exact = static_cast<double>(to_share) * (shares_[bucket].proportion / open);
+      const std::uint64_t more =
+          std::min({static_cast<std::uint64_t>(exact), most[bucket] - draws[bucket], left});
+      draws[bucket] += more;
+      left -= more;
+      remainders.emplace_back(std::floor(exact) - exact, bucket);  // the largest comes first
+    }
+    std::sort(remainders.begin(), remainders.end());
+    for (const auto& [remainder, bucket] : remainders) {
+      if (left == 0) break;
+      if (draws[bucket] >= most[bucket]) continue;
+      ++draws[bucket];
+      --left;
+    }
+  }
+  for (std::size_t bucket = 0; bucket < buckets(); ++bucket)
+    position_begin_[bucket + 1] = position_begin_[bucket] + draws[bucket];
+}
+
 std::size_t BucketOrder::batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) const {
   if (index >= batches())
     refuse(fmt::format("there is no batch {}; an epoch has batches 0 to {}", index, batches() - 1));
@@ -187,23 +237,30 @@ std::size_t BucketOrder::batch(std::uint64_t epoch, std::uint64_t index, BatchIn
   const auto after = std::upper_bound(batch_begin_.begin(), batch_begin_.end(), batch);
   const auto bucket = static_cast<std::size_t>(after - batch_begin_.begin()) - 1;
 
-  const std::uint64_t samples = samples_of(bucket);
+  const std::uint64_t length = positions_of(bucket);
   const std::uint64_t size = global_batches_[bucket];
   const std::uint64_t begin = (batch - batch_begin_[bucket]) * size;
-  const std::uint64_t rows = options_.tail == Tail::short_ ? std::min(size, samples - begin) : size;
+  const std::uint64_t rows = options_.tail == Tail::short_ ? std::min(size, length - begin) : size;
   const std::uint64_t first = part_begin(rows, options_.rank, options_.world_size);
   const std::uint64_t last = part_begin(rows, options_.rank + std::uint64_t{1}, options_.world_size);
   out.samples.resize(last - first);
   out.mask.assign(last - first, 1);
   for (std::uint64_t k = 0; k < last - first; ++k) {
     const std::uint64_t position = begin + first + k;
-    out.samples[k] = position % samples;
-    if (position >= samples && options_.tail == Tail::pad) out.mask[k] = 0;
+    out.samples[k] = position % length;
+    if (position >= length && options_.tail == Tail::pad) out.mask[k] = 0;
   }
-  if (shuffled)
-    Permutation(samples, epoch_key(options_.seed, epoch, mix64(kBucketSamples) ^ bucket)).apply(out.samples);
+  if (!shares_.empty()) {
+    out.draws.resize(out.samples.size());
+    for (std::size_t k = 0; k < out.samples.size(); ++k)
+      out.draws[k] = (position_begin_[bucket] + out.samples[k]) | std::uint64_t{1} << 63U;
+    const std::uint64_t seed = mix64(mix64(options_.seed ^ mix64(kBucketDraws)) ^ bucket);
+    shares_[bucket].sampling->draw({seed, epoch, length}, out.samples);
+  } else if (shuffled) {
+    Permutation(length, epoch_key(options_.seed, epoch, mix64(kBucketSamples) ^ bucket)).apply(out.samples);
+  }
   for (std::uint64_t& sample : out.samples) sample = samples_[sample_begin_[bucket] + sample];
-  out.draws = out.samples;
+  if (shares_.empty()) out.draws = out.samples;
   return bucket;
 }
 
@@ -211,7 +268,7 @@ std::vector<std::uint64_t> BucketOrder::left_out() const {
   std::vector<std::uint64_t> counts(buckets());
   if (options_.tail != Tail::drop) return counts;
   for (std::size_t bucket = 0; bucket < buckets(); ++bucket)
-    counts[bucket] = samples_of(bucket) % global_batches_[bucket];
+    counts[bucket] = positions_of(bucket) % global_batches_[bucket];
   return counts;
 }
 
@@ -221,6 +278,8 @@ std::uint64_t BucketOrder::digest() const {
                   static_cast<int>(options_.tail), samples_.size(), to_hex(assignment_digest_));
   for (std::size_t bucket = 0; bucket < buckets(); ++bucket)
     if (samples_of(bucket) != 0) text += fmt::format(" {} of {}", bucket, global_batches_[bucket]);
+  if (options_.sampling)
+    text += fmt::format(" epoch {} drawn {}", options_.draws, to_hex(options_.sampling->digest()));
   return xxh3(text);
 }
 

@@ -5,15 +5,20 @@
 //   permuted     5 0 6 3 2 | 7 1 4        per epoch, inside each bucket
 //   batches      A A B B C | D D E        global batches of 2 samples; C and E are tails
 //   delivered    D B A E C                per epoch, batches of all buckets among each other
+//
+// With a sampling, each bucket has a fixed number of draws in an epoch, as many as its samples are of all
+// draws, and they are drawn as the sampling says of these samples alone (Sampling::split()).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "shard/loader/buckets.hpp"
 #include "shard/loader/order.hpp"
+#include "shard/loader/sampling.hpp"
 
 namespace shard {
 
@@ -27,6 +32,10 @@ struct BucketOrderOptions {
   // their own bucket; wrap: with the first ones of its sequence.
   Tail tail = Tail::drop;
   std::uint64_t seed = 0;
+  // Null: each sample once an epoch. Otherwise of this data set, and with order shuffle.
+  std::shared_ptr<const Sampling> sampling = nullptr;
+  // With a sampling: draws in an epoch, of all buckets together; at least 1.
+  std::uint64_t draws = 0;
 };
 
 // Which samples are in which batch: a pure function of (seed, epoch, batch). Immutable and thread safe.
@@ -63,14 +72,14 @@ class BucketOrder {
   // for some ranks if the global batch has fewer rows than there are ranks. Throws invalid_argument if
   // `index` is not below batches().
   std::size_t batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) const;
-  // How many samples of each bucket an epoch leaves out: with tail drop those that do not fill a global
-  // batch, otherwise 0. With shuffle, each epoch leaves out different samples. A bucket with fewer samples
-  // than its global batch is never delivered.
+  // How many samples of each bucket (with a sampling: draws) an epoch leaves out: with tail drop those that
+  // do not fill a global batch, otherwise 0. With shuffle, each epoch leaves out different samples. A bucket
+  // with fewer samples than its global batch is never delivered.
   std::vector<std::uint64_t> left_out() const;
   const BucketOrderOptions& options() const noexcept { return options_; }
   // A digest of everything but seed and epoch that determines the sequence of global batches: the bucket of
-  // each sample, the global batch sizes of buckets that have samples, mode and tail. It is the same for every
-  // rank and world size.
+  // each sample, the global batch sizes of buckets that have samples, mode, tail, and what is drawn how
+  // often. It is the same for every rank and world size.
   std::uint64_t digest() const;
 
  private:
@@ -78,13 +87,21 @@ class BucketOrder {
   std::uint64_t samples_of(std::size_t bucket) const noexcept {
     return sample_begin_[bucket + 1] - sample_begin_[bucket];
   }
+  // Of an epoch.
+  std::uint64_t positions_of(std::size_t bucket) const noexcept {
+    return position_begin_[bucket + 1] - position_begin_[bucket];
+  }
+  void share_draws(std::span<const std::uint16_t> assignment);
 
   BucketOrderOptions options_;
   std::vector<std::uint64_t> global_batches_;
   std::vector<std::uint64_t> sample_begin_;  // of each bucket in samples_; one more than buckets
-  std::vector<std::uint64_t> batch_begin_;   // of each bucket, all batches in a row; one more than buckets
-  std::vector<std::uint32_t> samples_;       // by bucket, in each one rising
-  std::vector<std::uint32_t> in_sequence_;   // sequential: batches in the order of their first samples
+  // Of each bucket; one more than buckets. Without a sampling: sample_begin_.
+  std::vector<std::uint64_t> position_begin_;
+  std::vector<Sampling::Share> shares_;     // of each bucket. Empty: without a sampling
+  std::vector<std::uint64_t> batch_begin_;  // of each bucket, all batches in a row; one more than buckets
+  std::vector<std::uint32_t> samples_;      // by bucket, in each one rising
+  std::vector<std::uint32_t> in_sequence_;  // sequential: batches in the order of their first samples
   std::uint64_t assignment_digest_;
 };
 

@@ -21,6 +21,7 @@ enum Purpose : std::uint64_t {
   kBucketSamples = 10,
   kBucketBatches = 11,
   kLengthWindows = 12,
+  kBucketDraws = 13,
 };
 
 // A key for one purpose of one epoch.

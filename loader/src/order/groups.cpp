@@ -49,12 +49,15 @@ std::vector<double> checked(std::span<const double> proportions, const Members& 
   return shares;
 }
 
-// Shares: EqualShares or UnequalShares.
+// Shares: EqualShares or UnequalShares. proportions: of each group; their sum is 1.
 template <class Shares>
 class Groups final : public Sampling {
  public:
-  Groups(Members members, Shares shares, GroupDigests digests)
-      : members_(std::move(members)), shares_(std::move(shares)), digests_(digests) {}
+  Groups(Members members, Shares shares, std::vector<double> proportions, GroupDigests digests)
+      : members_(std::move(members)),
+        shares_(std::move(shares)),
+        proportions_(std::move(proportions)),
+        digests_(digests) {}
 
   std::uint64_t samples() const noexcept override { return members_.samples(); }
   std::uint64_t digest() const noexcept override { return digests_.now; }
@@ -88,6 +91,32 @@ class Groups final : public Sampling {
       positions[i] = members_.at(drawn[i].group, drawn[i].rank);
   }
 
+  std::vector<Share> split(std::span<const std::uint16_t> part_of, std::size_t parts) const override {
+    // The group of each sample, and with it how many of a group are in a part.
+    std::vector<std::uint32_t> group_of(members_.samples());
+    std::vector<std::uint64_t> counts(members_.groups() * parts);
+    for (std::size_t group = 0; group < members_.groups(); ++group)
+      for (std::uint64_t rank = 0; rank < members_.size(group); ++rank) {
+        const std::uint64_t sample = members_.at(group, rank);
+        group_of[sample] = static_cast<std::uint32_t>(group);
+        ++counts[group * parts + part_of[sample]];
+      }
+    std::vector<std::vector<std::uint32_t>> of_part(parts);
+    for (std::size_t i = 0; i < group_of.size(); ++i) of_part[part_of[i]].push_back(group_of[i]);
+    std::vector<Share> shares(parts);
+    for (std::size_t part = 0; part < parts; ++part) {
+      std::vector<double> proportions(members_.groups());
+      for (std::size_t group = 0; group < proportions.size(); ++group)
+        if (const std::uint64_t count = counts[group * parts + part]; count != 0)
+          proportions[group] =
+              proportions_[group] * static_cast<double>(count) / static_cast<double>(members_.size(group));
+      const double proportion = std::accumulate(proportions.begin(), proportions.end(), 0.0);
+      if (proportion > 0) shares[part] = {grouped(of_part[part], proportions), proportion};
+      of_part[part] = {};
+    }
+    return shares;
+  }
+
  private:
   struct Drawn {
     std::size_t group;
@@ -116,6 +145,7 @@ class Groups final : public Sampling {
 
   Members members_;
   Shares shares_;
+  std::vector<double> proportions_;
   GroupDigests digests_;
 };
 
@@ -136,9 +166,10 @@ std::shared_ptr<const Sampling> make_groups(Members members, std::span<const dou
   }
   if (equal && have_equal_blocks(drawn.size()))
     return std::make_shared<const Groups<EqualShares>>(std::move(members), EqualShares(std::move(drawn)),
-                                                       digests);
-  return std::make_shared<const Groups<UnequalShares>>(std::move(members), UnequalShares(std::move(shares)),
-                                                       digests);
+                                                       std::move(shares), digests);
+  UnequalShares unequal(shares);
+  return std::make_shared<const Groups<UnequalShares>>(std::move(members), std::move(unequal),
+                                                       std::move(shares), digests);
 }
 
 std::string text_of(std::span<const double> proportions) {

@@ -73,21 +73,17 @@ Order::Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& o
              std::span<const std::uint16_t> assignment, std::span<const std::uint64_t> global_batches,
              std::uint64_t recipe)
     : Order(shard_samples, with_short_tail(options)) {
-  check_plain("buckets need");
+  if (options.repeats != 1 || options.partition != Partition::global)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}; buckets need repeats 1 and partition global",
+                            options.repeats != 1 ? fmt::format("repeats is {}", options.repeats)
+                                                 : std::string("partition is by_shard")));
   options_ = options;
   recipe_ = recipe;
   buckets_ = std::make_shared<const BucketOrder>(
       assignment, global_batches,
-      BucketOrderOptions{options.rank, options.world_size, options.order, options.tail, options.seed});
-}
-
-void Order::check_plain(const char* what) const {
-  const bool plain = !options_.sampling && options_.samples_per_epoch == 0 && options_.repeats == 1;
-  if (!plain || options_.partition != Partition::global)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} each sample once per epoch: without sampling, samples_per_epoch, repeats and "
-                            "partition by_shard",
-                            what));
+      BucketOrderOptions{options.rank, options.world_size, options.order, options.tail, options.seed,
+                         sampling_, positions()});
 }
 
 std::vector<std::uint64_t> Order::left_out() const {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 #include "base/digest/checksum.hpp"
@@ -36,6 +37,22 @@ double check_weights(std::span<const double> weights) {
 
 std::uint64_t digest_of(const char* kind, std::span<const double> weights) {
   return xxh3(fmt::format("{} {} {}", kind, weights.size(), to_hex(xxh3(std::as_bytes(weights)))));
+}
+
+// Sampling by weights, of each part of the samples.
+std::vector<Sampling::Share> split_weights(std::span<const double> weights,
+                                           std::span<const std::uint16_t> part_of, std::size_t parts,
+                                           bool replacement) {
+  std::vector<std::vector<double>> of_part(parts);
+  for (std::size_t i = 0; i < weights.size(); ++i) of_part[part_of[i]].push_back(weights[i]);
+  const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
+  std::vector<Sampling::Share> shares(parts);
+  for (std::size_t part = 0; part < parts; ++part) {
+    const double sum = std::accumulate(of_part[part].begin(), of_part[part].end(), 0.0);
+    if (sum > 0) shares[part] = {Sampling::weighted(of_part[part], replacement), sum / all};
+    of_part[part] = {};
+  }
+  return shares;
 }
 
 // Position q: a random column, and then its own sample or its alias.
@@ -82,6 +99,16 @@ class AliasTable final : public Sampling {
       position = own || thresholds_[column] == kAlways ? column : aliases_[column];
     }
   }
+  std::vector<Share> split(std::span<const std::uint16_t> part_of, std::size_t parts) const override {
+    std::vector<double> weights(samples());
+    for (std::size_t column = 0; column < weights.size(); ++column) {
+      const double own =
+          thresholds_[column] == kAlways ? 1 : std::ldexp(static_cast<double>(thresholds_[column]), -64);
+      weights[column] += own;
+      if (own < 1) weights[aliases_[column]] += 1 - own;
+    }
+    return split_weights(weights, part_of, parts, true);
+  }
 
  private:
   static constexpr std::uint64_t kAlways = ~std::uint64_t{0};
@@ -115,6 +142,9 @@ class WithoutReplacement final : public Sampling {
   void draw(const Epoch& epoch, std::span<std::uint64_t> positions) const override {
     const std::shared_ptr<const Table> drawn = table(epoch);
     for (std::uint64_t& position : positions) position = drawn->samples[position];
+  }
+  std::vector<Share> split(std::span<const std::uint16_t> part_of, std::size_t parts) const override {
+    return split_weights(weights_, part_of, parts, false);
   }
 
  private:
@@ -162,6 +192,16 @@ class Uniform final : public Sampling {
   void draw(const Epoch& epoch, std::span<std::uint64_t> positions) const override {
     const std::uint64_t stream = epoch_key(epoch.seed, epoch.number, kUniform);
     for (std::uint64_t& position : positions) position = scaled(random_at(stream, position), samples_);
+  }
+  std::vector<Share> split(std::span<const std::uint16_t> part_of, std::size_t parts) const override {
+    std::vector<std::uint64_t> counts(parts);
+    for (const std::uint16_t part : part_of) ++counts[part];
+    std::vector<Share> shares(parts);
+    for (std::size_t part = 0; part < parts; ++part)
+      if (counts[part] != 0)
+        shares[part] = {uniform(counts[part], true),
+                        static_cast<double>(counts[part]) / static_cast<double>(samples_)};
+    return shares;
   }
 
  private:

@@ -179,7 +179,7 @@ class Order {
   // and its bounds.
   Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& options);
   // Batches of one bucket each (buckets.hpp). assignment: the bucket of each sample. global_batches: the
-  // global batch size of each bucket. Order shuffle or sequential, each sample once per epoch, partition
+  // global batch size of each bucket. Order shuffle or sequential, any sampling, but repeats 1; partition
   // global; `tail` is applied to each bucket. It has 4 bytes per sample. `recipe`: a digest of what a bucket
   // makes of its samples, which becomes part of digest().
   Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& options,
@@ -245,7 +245,6 @@ class Order {
   Rows rows_of(std::uint64_t index, std::uint64_t length) const noexcept;
   std::shared_ptr<const EpochTable> table(std::uint64_t epoch) const;
   std::shared_ptr<const SortedWindow> window(std::uint64_t epoch, std::uint64_t number) const;
-  void check_plain(const char* what) const;
   void check_sampling() const;
   bool permutes_few() const noexcept;
   std::string described(std::uint64_t drawn) const;

@@ -168,6 +168,7 @@ class Loader:
     buckets: [(h, w), ...], or buckets(area=, step=, max_aspect=): each sample belongs to the size that keeps
         most of it, and each batch has one of these sizes. bucket_crop: "center" or "random": what is kept.
         batch_pixels: as many samples a batch as have so many pixels, instead of batch_size for all buckets.
+        Any sampling, also of mix(); not with repeats.
     filter: "bilinear" (the default), "bicubic", "box" or "lanczos": Pillow's, bit for bit. Of samples of any
         size, and of the five above. fill: a byte, or one for each channel, where a view has no pixels (0).
         Samples of any size (docs/sizes.md) need one of these or a crop; Batch.sizes says how large each is.
