@@ -163,6 +163,77 @@ class Follow(TestCase):
         for shard in sorted(other.glob("shard-*")):
             self.assertEqual(shard.read_bytes(), (self.out / shard.name).read_bytes())
 
+    def test_other_options_are_refused_also_where_nothing_is_new(self):
+        self.add("ant", 3)
+        self.end(self.start())
+        before = (self.out / "dataset.json").read_bytes()
+        self.assert_refused(
+            shardify(
+                self.images, self.out, "--resize", "20", "--crop", "20", "--follow", "--until", self.until
+            ),
+            "was converted with other options",
+        )
+        self.assertEqual((self.out / "dataset.json").read_bytes(), before)
+
+    def test_what_another_run_left_is_not_taken_for_its_own(self):
+        self.add("ant", 3)
+        left = self.out.parent / f".{self.out.name}.shardify-follow"
+        self.until.write_text("")
+        follow = (self.images, self.out, *SMALL, "--follow", "--until", self.until)
+        self.assert_code(shardify(self.images, left, "--resize", "20", "--crop", "20"), 0)
+        self.assert_refused(shardify(*follow), "was converted with other options")
+        other = self.path / "others"
+        write(other / "ant" / "other.png", png(99))
+        self.assert_code(shardify(other, left, *SMALL, "--overwrite"), 0)
+        self.assert_refused(shardify(*follow), "ant/other.png", "remove it")
+        self.assertFalse(self.out.exists())
+
+    def test_a_second_run_leaves_the_first_alone(self):
+        self.add("ant", 40)
+        running = self.start("--jobs", "1")
+        first = self.out.parent / f".{self.out.name}.shardify-follow"
+        self.wait_for(first.exists, running)
+        running.send_signal(signal.SIGSTOP)
+        try:
+            self.add("bee", 3)
+            self.until.write_text("")
+            second = shardify(self.images, self.out, *SMALL, "--follow", "--until", self.until)
+        finally:
+            running.send_signal(signal.SIGCONT)
+        if self.out.exists() and second.code == 0:
+            self.skipTest("the first run was done before it could be stopped")
+        self.assert_refused(second, "is at work there")
+        self.end(running)
+        self.assertEqual(len(all_keys(self.out)), 43)
+
+    def test_what_cannot_be_listed_is_said(self):
+        self.add("ant", 3)
+        (self.images / "ant" / "loop").symlink_to("../ant")
+        (self.images / "ant" / "lost.png").symlink_to("nowhere.png")
+        errors = self.end(self.start(), code=1)
+        self.assertIn("1 of", errors)
+        self.assertIn("ant/loop", errors)
+        self.assertEqual(list(rejects(self.out)), ["ant/lost.png"])
+
+    def test_a_clock_that_is_ahead_does_not_make_a_file_complete(self):
+        whole, ahead = png(7), time.time() + 1000
+        path = self.images / "ant" / "0.png"
+
+        def put(size):
+            write(path, whole[:size])
+            os.utime(path, (ahead, ahead))
+
+        put(50)
+        self.add("ant", 9)
+        running = self.start()
+        for size in range(60, len(whole), max(1, (len(whole) - 60) // 8)):
+            time.sleep(0.5)
+            put(size)
+        put(len(whole))
+        self.end(running)
+        self.assertEqual(rejects(self.out), {})
+        self.assertEqual(len(all_keys(self.out)), 10)
+
     def test_refusals_say_why(self):
         for more, text in (
             ((self.path / "no", self.out, "--follow"), "is not a folder"),

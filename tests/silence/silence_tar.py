@@ -470,11 +470,18 @@ class Tar(Silence):
         self.expect_stored([path], {"1.png": 1}, rejected={str(path): "data behind its end"})
 
     def test_zeros_behind_the_end_are_no_data(self):
-        self.expect_stored(
-            [write(self.path / "a.tar", archive(("1.png", picture(1))) + bytes(200_000))], {"1.png": 1}
-        )
-        self.out = self.path / "one"
+        data = archive(("1.png", picture(1)))
+        for record in 10_240, 1 << 20:
+            path = write(self.path / "a.tar", data + bytes(-len(data) % record))
+            self.expect_stored([path], {"1.png": 1})
+            self.out = self.path / f"behind{record}"
         self.expect_stored([write(self.path / "a.tar", archive(("1.png", picture(1)))[:-512])], {"1.png": 1})
+
+    def test_zeros_where_members_may_have_been(self):
+        data = archive(("1.png", picture(1)), ("2.png", picture(2)))
+        first = len(archive(("1.png", picture(1)))) - 1024
+        path = write(self.path / "a.tar", data[:first] + bytes(200_000))
+        self.expect_stored([path], {"1.png": 1}, rejected={str(path): "zeros behind its end"})
 
     def test_one_byte_far_behind_the_end(self):
         path = write(self.path / "a.tar", archive(("1.png", picture(1))) + bytes(200_000) + b"x")

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -14,11 +16,13 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/digest/checksum.hpp"
 #include "expect_error.hpp"
+#include "forwarding_stream.hpp"
 #include "free_dataset.hpp"
 #include "jpeg_files.hpp"
 #include "limited_device.hpp"
@@ -45,6 +49,31 @@ inline convert::Options options_of_images(const std::filesystem::path& images) {
   options.jobs = 2;
   return options;
 }
+
+// Its work ends when it is told so.
+class StreamThatIsBusy final : public ForwardingStream {
+ public:
+  StreamThatIsBusy(std::unique_ptr<Stream> inner, const std::atomic<bool>& over)
+      : ForwardingStream(std::move(inner)), over_(over) {}
+  Event record() override { return Event(std::make_shared<Ended>(over_)); }
+
+ private:
+  class Ended final : public Event::Impl {
+   public:
+    explicit Ended(const std::atomic<bool>& over) : over_(over) {}
+    bool done() override { return over_; }
+    void wait() override { over_.wait(false); }
+    bool wait_for(std::chrono::milliseconds time) override {
+      if (!over_) std::this_thread::sleep_for(time);
+      return over_;
+    }
+    void* native() noexcept override { return nullptr; }
+
+   private:
+    const std::atomic<bool>& over_;
+  };
+  const std::atomic<bool>& over_;
+};
 
 using MakeDevice = std::shared_ptr<Device> (*)();  // null: there is none on this machine
 
@@ -103,6 +132,25 @@ class LoaderOfImages : public ::testing::TestWithParam<MakeDevice> {
     converted_.emplace(Dataset::open(options.out));
     source_.emplace(convert::open_source(given));
     ASSERT_EQ(source_->size(), converted_->size());
+  }
+
+  // Instead of the images there.
+  template <class IsProgressive>
+  void put_jpegs(int count, const IsProgressive& is_progressive) {
+    fs::remove_all(images_ / "a");
+    fs::create_directories(images_ / "a");
+    for (int i = 0; i < count; ++i) {
+      JpegOptions of;
+      of.width = 90;
+      of.height = 70;
+      of.progressive = is_progressive(i);
+      std::vector<std::uint8_t> pixels;
+      for (std::uint32_t at = 0; at < of.width * of.height * 3; ++at)
+        pixels.push_back(static_cast<std::uint8_t>(at / 40 + static_cast<std::uint32_t>(i)));
+      const std::vector<std::byte> file = encode_jpeg(of, pixels);
+      std::ofstream out(images_ / "a" / (std::to_string(i) + ".jpg"), std::ios::binary);
+      out.write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
+    }
   }
 
   static LoaderOptions cropped() {
@@ -168,6 +216,37 @@ TEST_P(LoaderOfImages, ResidentSamplesAreDecodedOnce) {
   expect_batches_of_a_conversion(options);
 }
 
+// A batch is ended while its files are on their way, because a consumer still reads its slot: they are no files
+// that the device has refused.
+TEST_P(LoaderOfImages, ResidentFilesOfABatchThatWasEndedAreDecodedByTheDevice) {
+  if (std::dynamic_pointer_cast<LimitedDevice>(own_) == nullptr)
+    GTEST_SKIP() << "a GPU cannot wait for an event of the host";
+  put_jpegs(24, [](int) { return false; });
+  open(options_of_images(images_));
+  LoaderOptions options = cropped();
+  options.transport = TransportKind::resident;
+  options.memory.resident_bytes = std::uint64_t{256} << 20U;
+  options.batch_size = 4;
+  options.prefetch = 1;
+  std::atomic<bool> over{false};
+  StreamThatIsBusy stream(own_->create_stream(), over);
+  Loader loader(*source_, own_, options);
+  loader.start_epoch(0);
+  {
+    const std::optional<Batch> first = loader.next();
+    first->remember(StreamRef(stream));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the batch that gets its slot is begun
+  loader.start_epoch(5);
+  over = true;
+  over.notify_all();
+  for (std::uint64_t epoch = 6; epoch < 8; ++epoch) {
+    while (loader.next()) continue;
+    loader.start_epoch(epoch);
+  }
+  EXPECT_EQ(loader.stats().decoded_images, 0U);
+}
+
 TEST_P(LoaderOfImages, SamplesOfOneSizeAreThoseOfAConversion) {
   convert::Options given = options_of_images(images_);
   given.preprocess.free_size.reset();
@@ -209,20 +288,7 @@ TEST_P(LoaderOfImages, TwoStagingBuffersAreEnough) {
 
 // To transcode one takes longer than to decode it, so that is done once.
 TEST_P(LoaderOfImages, FramesOfProgressiveFilesStayInMemory) {
-  fs::remove_all(images_ / "a");
-  fs::create_directories(images_ / "a");
-  for (int i = 0; i < 12; ++i) {
-    JpegOptions of;
-    of.width = 90;
-    of.height = 70;
-    of.progressive = i % 3 == 0;
-    std::vector<std::uint8_t> pixels;
-    for (std::uint32_t at = 0; at < of.width * of.height * 3; ++at)
-      pixels.push_back(static_cast<std::uint8_t>(at / 40 + static_cast<std::uint32_t>(i)));
-    const std::vector<std::byte> file = encode_jpeg(of, pixels);
-    std::ofstream out(images_ / "a" / (std::to_string(i) + ".jpg"), std::ios::binary);
-    out.write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
-  }
+  put_jpegs(12, [](int i) { return i % 3 == 0; });
   open(options_of_images(images_));
   LoaderOptions options = cropped();
   options.batch_size = 4;
@@ -326,7 +392,7 @@ TEST_P(LoaderOfImages, AFileThatWasReplacedIsAnError) {
   read("of another size in pixels");
   fs::remove(changed);
   Loader loader(data, own_, options);
-  EXPECT_SHARD_ERROR(while (loader.next()) continue, ErrorCode::corrupt, "image \"a/2.jpg\": ");
+  EXPECT_SHARD_ERROR(while (loader.next()) continue, ErrorCode::io, "image \"a/2.jpg\": ");
 }
 
 // The device gets all of them as files, and refuses one. All batches are those of the order.

@@ -135,6 +135,10 @@ convert::Summary run_watched(const shard::shardify::Arguments& arguments, conver
                           shard::quoted(arguments.options.out), human_count(whole.samples), whole.shards);
           std::fwrite(line.data(), 1, line.size(), stderr);
         };
+        how.warn = [](const std::string& text) {
+          const std::string line = fmt::format("shardify: warning: {}\n", shard::cli::with_flags(text));
+          std::fwrite(line.data(), 1, line.size(), stderr);
+        };
         summary = convert::follow(arguments.options, how, hooks);
       }
     } catch (...) {

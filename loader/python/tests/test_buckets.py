@@ -103,7 +103,6 @@ def test_lists_of_buckets_have_about_one_area():
             sl.buckets(**wrong)
 
 
-
 def test_mixes_and_weights(sets, pictures):
     part, whole = sl.Dataset(sets["none"]).select(range(12)), sl.Dataset(sets["packed"])
     mixed = sl.mix({part: 0.25, whole: 0.75}, epoch_size=240)
@@ -130,5 +129,9 @@ def test_mixes_and_weights(sets, pictures):
     for left, right in zip(epoch, again, strict=True):
         assert left.ids.tolist() == right.ids.tolist()
     weights = np.arange(len(whole)) % 3
-    drawn = [int(i) for batch in sl.Loader(whole, **options, sampling=sl.Sampling(weights=weights)) for i in batch.ids]
+    drawn = [
+        int(i)
+        for batch in sl.Loader(whole, **options, sampling=sl.Sampling(weights=weights))
+        for i in batch.ids
+    ]
     assert len(drawn) == len(whole) and not set(drawn) & set(np.flatnonzero(weights == 0).tolist())

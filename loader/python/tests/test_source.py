@@ -1,9 +1,11 @@
 """Source: images without a conversion are the data set that a conversion makes of them."""
 
 import contextlib
+import io
 import os
 import pickle
 import tarfile
+import time
 
 import numpy as np
 import pytest
@@ -299,8 +301,9 @@ def test_a_file_that_changes_is_an_error(photos, tmp_path):
         path.unlink()
         with pytest.raises(sl.ShardError, match="bee/001.png"):
             source[at]
-        path.write_bytes(before)
-        source[at]
+        path.write_bytes(before)  # at another time
+        with pytest.raises(sl.InvalidArgumentError, match="bee/001.png.* was replaced or written to"):
+            source[at]
 
 
 def test_it_is_pickled_and_used_after_fork(photos, tmp_path):
@@ -343,3 +346,98 @@ def test_inputs_that_the_listing_leaves_out_are_named(photos, tmp_path):
     with pytest.warns(sl.ConversionWarning, match="1 of 13 inputs .* left out .*beside.png"):
         source = sl.Source(folder, size=32, preset="train")
     assert [key for key, _ in source.rejects] == ["beside.png"] and len(source) == 12
+
+
+def swap(one, other):
+    kept = one.with_name("kept")
+    one.rename(kept)
+    other.rename(one)
+    kept.rename(other)
+
+
+def bitmap(color, size=(8, 8)):
+    file = io.BytesIO()
+    Image.new("RGB", size, color).save(file, "BMP")
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("how", ["swapped", "written", "time set back"])
+@pytest.mark.parametrize("door", ["sample", "loader", "convert"])
+def test_files_that_change_meanwhile_are_errors(tmp_path, how, door):
+    for name, color in (("a", (0, 80, 160)), ("b", (200, 120, 40))):
+        (tmp_path / "in" / name).mkdir(parents=True)
+        (tmp_path / "in" / name / "1.bmp").write_bytes(bitmap(color))
+    one, other = (tmp_path / "in" / name / "1.bmp" for name in "ab")
+    source = sl.Source(tmp_path / "in", size=8)
+    plan = sl.plan(tmp_path / "in", tmp_path / "out", size=8)
+    before = one.stat()
+    time.sleep(0.02)
+    if how == "swapped":
+        swap(one, other)
+    else:
+        one.write_bytes(bitmap((1, 2, 3)))
+    if how == "time set back":
+        os.utime(one, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(sl.InvalidArgumentError, match="a/1.bmp.* was replaced or written to"):
+        if door == "sample":
+            source[0]
+        elif door == "loader":
+            loader = sl.Loader(source, batch_size=2, framework="numpy", on_error="skip")
+            next(iter(loader))
+        else:
+            sl.convert_shard(plan, 0)
+
+
+@pytest.mark.parametrize("read_before", [False, True])
+def test_archives_that_change_meanwhile_are_errors(tmp_path, read_before):
+    def write(color):
+        with tarfile.open(tmp_path / "new.tar", "w") as archive:
+            for i in range(4):
+                member = tarfile.TarInfo(f"a/{i}.bmp")
+                data = bitmap((color, i, 0))
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+        data = (tmp_path / "new.tar").read_bytes()
+        with open(tmp_path / "a.tar", "r+b" if (tmp_path / "a.tar").exists() else "wb") as file:
+            file.write(data)
+
+    write(10)
+    source = sl.Source(tmp_path / "a.tar", size=8)
+    if read_before:
+        assert source[0][0].max() == 10
+    before = (tmp_path / "a.tar").stat()
+    time.sleep(0.02)
+    write(200)
+    os.utime(tmp_path / "a.tar", ns=(before.st_atime_ns, before.st_mtime_ns))
+    for i in range(1, 4):  # the one that was read last is kept
+        with pytest.raises(sl.InvalidArgumentError, match="was replaced or written to"):
+            source[i]
+
+
+def test_masks_that_change_meanwhile_are_errors(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "masks").mkdir()
+    (tmp_path / "in" / "a.bmp").write_bytes(bitmap((9, 9, 9)))
+    Image.new("L", (8, 8), 1).save(tmp_path / "masks" / "a.png")
+    source = sl.Source(tmp_path / "in", size=8, mask=f"{tmp_path / 'masks'},classes=5")
+    time.sleep(0.02)
+    Image.new("L", (8, 8), 2).save(tmp_path / "masks" / "a.png")
+    with pytest.raises(sl.InvalidArgumentError, match="a.png.* was replaced or written to"):
+        source[0]
+
+
+def test_a_file_that_cannot_be_read_for_a_moment_comes_back(tmp_path):
+    folder = make_images(tmp_path / "in", each=4)
+    source = sl.Source(folder, size=16)
+    loader = sl.Loader(source, batch_size=3, framework="numpy", shuffle=False, on_error="skip", prefetch=1)
+    (folder / "bee" / "001.png").rename(tmp_path / "away.png")
+    with pytest.raises(sl.IoError, match="bee/001.png.*cannot open"):
+        source[5]
+    with pytest.warns(RuntimeWarning, match="bee/001.png.*cannot open"):
+        ids = [int(i) for batch in loader.epoch(0) for i in batch.ids]
+    assert ids == [0, 1, 2, 3, 4, 6, 6, 7, 8, 9, 10, 11]
+    (tmp_path / "away.png").rename(folder / "bee" / "001.png")  # its times change, so it is another file
+    with pytest.raises(sl.InvalidArgumentError, match="was replaced"):
+        for epoch in (1, 2):  # batches of the first one were begun before
+            for _ in loader.epoch(epoch):
+                pass

@@ -250,7 +250,7 @@ loader = sl.Loader(source, batch_size=8, framework="numpy", tail="short")
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     ids = [i for epoch in range(3) for batch in loader.epoch(epoch) for i in batch.ids.tolist()]
-said = [str(w.message) for w in caught if "not stored" in str(w.message)]
+said = [str(w.message) for w in caught if "does not get all samples" in str(w.message)]
 assert sorted(ids) == sorted(3 * list(range(len(source)))), ids
 assert len(said) == 1 and "File too large" in said[0], said
 assert "File too large" in source.cache.progress().problem
@@ -495,3 +495,101 @@ def test_another_data_set_cannot_take_the_place_of_a_source(photos, tmp_path):
     core.set_data(sl.Dataset(tmp_path / "out")._core)
     next(iter(loader))
     assert loader.stats().decoded_images == 0
+
+
+def test_samples_of_finished_shards_are_compared_with_their_digests(some_bad, tmp_path):
+    folder, _ = some_bad
+    options = {"size": 32, "preset": "train", "samples_per_shard": 8, "cache": tmp_path / "cache"}
+    source = sl.Source(folder, **options)
+    use(source, on_error="skip")
+    use(source, on_error="skip")
+    finish(source)
+    shard = tmp_path / "cache" / "shard-00000.safetensors"
+    data = bytearray(shard.read_bytes())
+    data[-5] ^= 1
+    shard.write_bytes(data)
+    damaged = sl.Source(folder, **options)  # has rejects, so it is not the finished data set
+    with pytest.raises(sl.CorruptError, match="shard-00000"):
+        use(damaged, on_error="skip")
+    sl.convert(folder, tmp_path / "other", size=32, preset="train", samples_per_shard=8, filter="bicubic")
+    shutil.copy(tmp_path / "other" / shard.name, shard)
+    with pytest.raises(sl.CorruptError, match="is not the one that was stored in this cache"):
+        use(sl.Source(folder, **options), on_error="skip")
+
+
+def test_another_conversion_in_the_folder_is_not_taken_for_the_own_one(photos, tmp_path):
+    options = {"size": 40, "preset": "train", "samples_per_shard": 9}
+    source = sl.Source(photos, cache=tmp_path / "cache", **options)
+    source[0]
+    sl.convert(photos, tmp_path / "other", filter="bicubic", **options)
+    for path in (tmp_path / "other").iterdir():
+        shutil.copy(path, tmp_path / "cache" / path.name)
+    same(source, sl.Source(photos, **options))
+    end = time.monotonic() + PATIENCE
+    while "filter" not in source.cache.progress().problem:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_images_that_were_replaced_are_not_mixed_with_those_that_are_stored(tmp_path):
+    def write(value):
+        np.save(tmp_path / "x.npy", np.full((40, 16, 16, 3), value, np.uint8))
+
+    write(1)
+    options = {"size": 16, "samples_per_shard": 10}
+    source = sl.Source(tmp_path / "x.npy", cache=tmp_path / "cache", **options)
+    for i in range(15):  # one shard, and half of the next one
+        assert source[i][0].max() == 1
+    del source
+    copy = (tmp_path / "x.npy").read_bytes()
+    time.sleep(0.02)
+    (tmp_path / "x.npy").write_bytes(copy)  # the same images at another time
+    again = sl.Source(tmp_path / "x.npy", cache=tmp_path / "cache", **options)
+    assert again[0][0].max() == 1
+    del again
+    time.sleep(0.02)
+    write(2)
+    with pytest.raises(sl.InvalidArgumentError, match="images that are stored in .* are others now"):
+        sl.Source(tmp_path / "x.npy", cache=tmp_path / "cache", **options)
+
+
+def test_a_file_that_cannot_be_read_now_is_no_reject_of_the_cache(tmp_path):
+    folder = make_images(tmp_path / "in", each=6)
+    options = {"size": 16, "preset": "train", "samples_per_shard": 18, "cache": tmp_path / "cache"}
+    source = sl.Source(folder, **options)
+    (folder / "bee" / "001.png").rename(tmp_path / "away.png")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        end = time.monotonic() + PATIENCE
+        loader = sl.Loader(source, batch_size=8, framework="numpy", tail="short", on_error="skip")
+        while not source.cache.progress().problem:
+            for _ in loader:
+                pass
+            assert time.monotonic() < end, source.cache.progress()
+    assert "bee/001.png" in source.cache.progress().problem
+    assert not (tmp_path / "cache" / "dataset.json").exists()
+    del source, loader
+    (tmp_path / "away.png").rename(folder / "bee" / "001.png")
+    source = sl.Source(folder, **options)
+    use(source)
+    use(source)
+    finish(source)
+    assert len(sl.Dataset(tmp_path / "cache")) == 18
+
+
+def test_a_raised_bound_counts_for_what_is_stored_too(tmp_path):
+    folder = make_images(tmp_path / "in", each=3)
+    Image.new("RGB", (200, 100), (9, 9, 9)).save(folder / "ant" / "large.png")
+    options = {"size": 16, "preset": "train", "cache": tmp_path / "cache"}
+    source = sl.Source(folder, max_pixels=10_000, **options)
+    at = source.keys[:].index("ant/large.png")
+    for _ in range(2):
+        with pytest.raises(sl.CorruptError, match="exceed the bound of 10000"):
+            source[at]
+    del source
+    source = sl.Source(folder, **options)
+    assert source[at][0].max() == 9
+    use(source)
+    use(source)
+    finish(source)
+    assert len(sl.Dataset(tmp_path / "cache")) == 10

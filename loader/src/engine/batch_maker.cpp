@@ -239,7 +239,8 @@ void BatchMaker::wait_released(Slot& slot) {
     try {
       while (!event.wait_for(kSlotTurn))
         if (mailbox_.stopping()) {
-          slot.fetch.clear();  // its samples are being copied, also those that stay on the device
+          // They are being copied, also those that stay on the device; but no file has its index yet.
+          std::erase_if(slot.fetch, [](const FetchItem& item) { return !item.is_file; });
           throw Error(ErrorCode::cancelled, "stopped while a consumer still reads the slot");
         }
     } catch (const Error& error) {

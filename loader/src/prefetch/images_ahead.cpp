@@ -1,20 +1,13 @@
 #include "prefetch/images_ahead.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
 #include <utility>
 
-#include "base/files/file_io.hpp"
 #include "base/system/stopwatch.hpp"
 #include "format/shard/unconverted.hpp"
 #include "shard/error.hpp"
-#include "shard/keys.hpp"
 
 namespace shard {
 
@@ -37,6 +30,7 @@ ImagesAhead::ImagesAhead(const LoaderSetup& setup, std::function<bool(std::uint6
     : setup_(setup),
       needed_(std::move(needed)),
       ahead_(batches_ahead(setup.dataset.info(), setup.options)),
+      rejects_(setup.options.rejects),
       pool_(setup.options.threads, "shard-images") {}
 
 ImagesAhead::~ImagesAhead() {
@@ -188,27 +182,18 @@ bool ImagesAhead::is_unusable(std::uint64_t sample) const {
   return unusable_.contains(sample);
 }
 
+// A file that cannot be read is looked at again the next time: only what it holds makes it unusable.
 void ImagesAhead::note(std::uint64_t sample, const UnusableImage& error) {
   const std::lock_guard lock(mutex_);
-  if (!unusable_.insert(sample).second) return;
-  list(sample, error.reason());
-  if (unusable_.size() <= 100) {
-    if (!stats_.unusable_images.empty()) stats_.unusable_images += '\n';
-    stats_.unusable_images += error.what();
+  if (!listed_.contains(sample)) {
+    rejects_.add(setup_.dataset.key(sample), error.reason());
+    listed_.insert(sample);
+    if (listed_.size() <= 100) {
+      if (!stats_.unusable_images.empty()) stats_.unusable_images += '\n';
+      stats_.unusable_images += error.what();
+    }
   }
-}
-
-void ImagesAhead::list(std::uint64_t sample, const std::string& reason) const {
-  const std::filesystem::path& path = setup_.options.rejects;
-  if (path.empty()) return;
-  const UniqueFd file = open_plain(path, O_WRONLY | O_CREAT | O_APPEND);
-  if (!file) throw_errno("cannot open", path, errno);
-  ::flock(file.get(), LOCK_EX);  // until it is closed
-  std::string text;
-  if (regular_file_size(file.get(), path) == 0) text = "path,reason\n";
-  text += csv_field(setup_.dataset.key(sample)) + "," + csv_field(escape_key(reason)) + "\n";
-  if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-    throw_errno("cannot write", path, errno);
+  if (error.code() != ErrorCode::io) unusable_.insert(sample);
 }
 
 LoaderStats ImagesAhead::stats() const {

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "base/system/thread_pool.hpp"
+#include "prefetch/rejects_file.hpp"
 #include "setup/loader_setup.hpp"
 #include "shard/loader/stats.hpp"
 
@@ -85,7 +86,6 @@ class ImagesAhead {
   bool is_unusable(std::uint64_t sample) const;
   bool is_refused(std::uint64_t sample) const;
   void note(std::uint64_t sample, const UnusableImage& error);
-  void list(std::uint64_t sample, const std::string& reason) const;  // in LoaderOptions::rejects
 
   const LoaderSetup& setup_;
   const std::function<bool(std::uint64_t)> needed_;
@@ -93,7 +93,9 @@ class ImagesAhead {
   std::deque<std::shared_ptr<Batch>> batches_;  // in order; the first ones are in use
   std::size_t in_use_ = 0;
   std::vector<std::shared_ptr<Batch>> again_;  // that are made again, in use
-  mutable std::mutex mutex_;                   // guards the next three
+  mutable std::mutex mutex_;                   // guards the next five
+  RejectsFile rejects_;
+  std::set<std::uint64_t> listed_;  // in it, and in the statistics
   std::set<std::uint64_t> unusable_;
   std::set<std::uint64_t> refused_;  // by the device, as files
   LoaderStats stats_;

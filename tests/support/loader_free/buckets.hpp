@@ -119,7 +119,7 @@ TEST_P(LoaderContract, RefusesBucketsThatAreNotPossible) {
     o.tail = Tail::drop;
   });
   refuses("windowed", [](LoaderOptions& o) { o.order = OrderMode::windowed; });
-  refuses("each sample once", [](LoaderOptions& o) { o.repeats = 2; });
+  refuses("buckets need repeats 1", [](LoaderOptions& o) { o.repeats = 2; });
   refuses("leaves no batch", [](LoaderOptions& o) {
     o.tail = Tail::drop;
     o.batch_size = 40;

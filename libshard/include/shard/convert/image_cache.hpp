@@ -52,7 +52,8 @@ struct CacheProgress {
   bool complete = false;
   // Until all inputs are stored, by the rate of the last half minute. Negative: not known.
   double seconds_left = -1;
-  // Why this process stores nothing any more: a full disk. Empty: it does.
+  // Why this process stores nothing any more (a full disk), or does not finish a shard (an image that cannot
+  // be read now). Empty: it does.
   std::string problem;
 };
 

@@ -207,9 +207,12 @@ class Lister {
     return true;
   }
 
-  // Behind the end there are zeros only. Anything else would be lost without a word.
+  // Behind the end there are zeros only: the second block of the end, and what fills up a record. Anything else
+  // would be lost without a word, and so would members of a file whose place was reserved and which was not
+  // written to its end.
   void check_rest(std::uint64_t at) const {
     constexpr std::uint64_t kPieceBytes = 65536;
+    const std::uint64_t end = at;
     std::vector<std::byte> piece;
     for (; at < archive_bytes_; at += piece.size()) {
       piece.resize(static_cast<std::size_t>(std::min(kPieceBytes, archive_bytes_ - at)));
@@ -222,6 +225,21 @@ class Lister {
             "data behind its end, which is not read: archives were joined (give each of them as a file of "
             "its own, or join them with 'tar --concatenate')");
     }
+    if (!fills_a_record(archive_bytes_ - end))
+      damaged(end,
+              fmt::format("{} bytes of zeros behind its end, more than writers of archives leave: it may "
+                          "not have been written to its end",
+                          archive_bytes_ - end));
+  }
+
+  // Records have 20 blocks (GNU tar, bsdtar and Python's tarfile unless asked for others) or a power of two of
+  // them, up to 1 MiB.
+  bool fills_a_record(std::uint64_t zeros) const noexcept {
+    constexpr std::uint64_t kMostRecord = std::uint64_t{1} << 20U;
+    if (zeros < 20 * kBlock + kBlock) return true;
+    for (std::uint64_t record = kBlock; record <= kMostRecord; record *= 2)
+      if (archive_bytes_ % record == 0 && zeros < record + kBlock) return true;
+    return false;
   }
 
   // Where the bytes of a sparse file of old GNU tar or star begin: its header has room for four pieces.

@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <ctime>
@@ -63,7 +65,21 @@ TarIndexFile::TarIndexFile(fs::path folder, const fs::path& archive, int fd)
   if (folder_.empty() || error || ::fstat(fd, &info) != 0) return;
   file_ = folder_ / ("tar-" + to_hex(xxh3(whole.native())) + ".index");
   state_ = state_of(info);
-  settled_ = info.st_ctim.tv_sec + kSettledSeconds < std::time(nullptr);
+  // Memory is never stored, so times of files in it say less.
+  constexpr auto kTmpfs = 0x01021994;
+  constexpr auto kRamfs = 0x858458f6;
+  struct statfs system {};
+  const bool in_memory =
+      ::fstatfs(fd, &system) == 0 && (static_cast<std::uint64_t>(system.f_type) == kTmpfs ||
+                                      static_cast<std::uint64_t>(system.f_type) == kRamfs);
+  const std::time_t last = std::max(info.st_ctim.tv_sec, info.st_mtim.tv_sec);
+  settled_ = !in_memory && last + kSettledSeconds < std::time(nullptr);
+}
+
+void TarIndexFile::flush() noexcept {
+  struct stat info {};
+  if (!settled_ || ::fdatasync(fd_) != 0 || ::fstat(fd_, &info) != 0 || state_of(info) != state_)
+    settled_ = false;
 }
 
 std::string TarIndexFile::head(std::string_view bytes) const {

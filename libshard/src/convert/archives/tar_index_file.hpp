@@ -8,7 +8,8 @@
 //
 // It appears complete or not at all, so any number of processes may do this at once. It is not written for an
 // archive that was changed in the last seconds, which the times of a file system may not tell from a later
-// change, nor for one that changed while it was listed.
+// change, nor for one that changed while it was listed, nor for one in memory (tmpfs), whose times do not tell
+// writes through mappings.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +37,9 @@ class TarIndexFile {
   TarIndexFile(std::filesystem::path folder, const std::filesystem::path& archive, int fd);
   // Nothing: there is no index that is believed.
   std::optional<TarIndex> read() const noexcept;
+  // Before the archive is listed for write(). What was written through mappings gets to the disk, so that
+  // whoever writes there again changes the times of the archive.
+  void flush() noexcept;
   // Makes the folder if it is not there. False: it is not kept.
   bool write(const TarIndexWriter& index) const noexcept;
 

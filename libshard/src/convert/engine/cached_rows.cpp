@@ -1,13 +1,18 @@
 #include "convert/engine/cached_rows.hpp"
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/text/quote.hpp"
 #include "convert/engine/cached_sample.hpp"
 #include "convert/engine/plan_reader.hpp"
 #include "convert/engine/steps.hpp"
+#include "convert/publish/journal.hpp"
 #include "convert/publish/pixel_bound.hpp"
+#include "shard/convert/inputs.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {
@@ -33,10 +38,11 @@ class CachedReader final : public RowReader {
     index_ = input.index;
     stored_.reset();
     if (logs_.read(index_, bytes_)) stored_ = parse_sample(bytes_);
-    if (stored_ && stored_->reject && refused_by_lower_bound(*stored_->reject)) stored_.reset();
+    if (stored_ && stored_->reject && refused_by_lower_bound(*stored_->reject, options_.max_pixels))
+      stored_.reset();
     if (!stored_) {
       ++decoded_;
-      return files_.read(input);
+      return read_file(input);
     }
     input.digest = stored_->digest;
     if (stored_->reject && !stored_->digest) throw Error(ErrorCode::corrupt, *stored_->reject);
@@ -44,7 +50,7 @@ class CachedReader final : public RowReader {
   }
 
   void decode(RowSample& sample) override {
-    if (!stored_) return files_.decode(sample);
+    if (!stored_) return decode_file(sample);
     if (stored_->reject) throw Error(ErrorCode::corrupt, *stored_->reject);
     sample.warnings = stored_->warnings;
     sample.image = stored_->images.front();
@@ -63,8 +69,30 @@ class CachedReader final : public RowReader {
  private:
   static constexpr std::size_t kKeptBytes = std::size_t{64} << 20U;
 
-  bool refused_by_lower_bound(const std::string& reason) const {
-    return pixel_bound_of(reason).value_or(options_.max_pixels) < options_.max_pixels;
+  // What fails now may work later (a file that cannot be read, too little memory), so it does not become a
+  // reject of a shard that nobody looks at while it is finished.
+  std::uint64_t read_file(InputRow& input) {
+    try {
+      return files_.read(input);
+    } catch (const UnreadableInput& error) {
+      if (error.code() != ErrorCode::io && error.code() != ErrorCode::not_found) throw;
+      postpone(error);
+    }
+  }
+
+  void decode_file(RowSample& sample) {
+    try {
+      files_.decode(sample);
+    } catch (const Error& error) {
+      if (!lacks_memory(error)) throw;
+      postpone(error);
+    }
+  }
+
+  [[noreturn]] void postpone(const Error& error) const {
+    const std::uint64_t shard = index_ / plan_.per_shard;
+    throw ShardPostponed(shard, fmt::format("{} is not finished, because {}: {}", shard_name(shard),
+                                            quoted_key(plan_.list.inputs[index_].key()), error.what()));
   }
 
   const Plan& plan_;

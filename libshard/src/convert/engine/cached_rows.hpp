@@ -7,17 +7,31 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "convert/engine/row_source.hpp"
 #include "convert/engine/sample_logs.hpp"
 #include "convert/plan/plan.hpp"
+#include "shard/error.hpp"
 
 namespace shard::convert {
+
+// A shard cannot be finished now, because an image of it cannot be read.
+class ShardPostponed : public Error {
+ public:
+  ShardPostponed(std::uint64_t shard, const std::string& what)
+      : Error(ErrorCode::cancelled, what), shard_(shard) {}  // which ends a run
+  std::uint64_t shard() const noexcept { return shard_; }
+
+ private:
+  std::uint64_t shard_;
+};
 
 class CachedRows final : public RowSource {
  public:
   // All must outlive the source. `next`: the shard to fill next; nothing: there is none at the moment.
-  // `published` is called with each shard. `decoded` counts the inputs that no log has.
+  // `published` is called with each shard. `decoded` counts the inputs that no log has. A run of these rows
+  // ends with ShardPostponed where such an input cannot be read.
   CachedRows(const Plan& plan, const Options& options, SampleLogs& logs,
              std::function<std::optional<std::uint64_t>()> next,
              std::function<void(std::uint64_t shard)> published, std::atomic<std::uint64_t>& decoded,

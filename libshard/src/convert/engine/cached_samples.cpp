@@ -23,6 +23,7 @@
 #include "convert/engine/steps.hpp"
 #include "convert/publish/claim.hpp"
 #include "convert/publish/folder_lock.hpp"
+#include "format/dataset/shard_match.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {
@@ -58,6 +59,7 @@ class CachedSamples::Process {
         locks_(options_.out / kPlanFile),
         finished_(plan_.shards()),
         rows_(plan_.shards()) {
+    claim_.may_lack_space = true;  // then nothing is stored
     claim_folder(plan_, options_, record_, claim_);
     if (!claim_.missing.empty())
       throw Error(ErrorCode::invalid_argument,
@@ -65,9 +67,11 @@ class CachedSamples::Process {
                               "with the same options, or give another folder",
                               quoted(options_.out), shard_name(claim_.missing.begin()->first)));
     if (claim_.complete) {
-      finish_all();
+      if (!is_whole()) throw Error(ErrorCode::io, fmt::format("{} was removed", quoted(options_.out)));
     } else {
+      if (!claim_.lack_of_space.empty()) fail(claim_.lack_of_space.c_str());
       look_around();
+      if (claim_.other_times) require_same_images();
       start();
     }
   }
@@ -131,7 +135,7 @@ class CachedSamples::Process {
   // Which rows a finished shard has.
   struct FinishedRows {
     static constexpr std::uint32_t kReject = ~std::uint32_t{0};
-    ShardReader reader;
+    std::optional<ShardReader> reader;  // none, if all of its inputs are rejects
     std::vector<std::uint32_t> row_of;  // of each of its inputs
   };
 
@@ -142,7 +146,7 @@ class CachedSamples::Process {
         const FinishedRows& there = rows(shard);
         const std::uint32_t row = there.row_of[input % plan_.per_shard];
         if (row == FinishedRows::kReject) return false;
-        receiver.row(there.reader, row);
+        receiver.row(*there.reader, row);
         return true;
       }
       if (!logs_.has(input)) {
@@ -163,29 +167,80 @@ class CachedSamples::Process {
 
   // Whether the shard is finished.
   bool look_at(std::uint64_t shard) {
-    if (!finished_[shard] &&
-        (finished_shard(options_.out, record_, shard).has_value() || dataset_is_there(options_.out)))
+    if (!finished_[shard] && (finished_shard(options_.out, record_, shard).has_value() || is_whole()))
       finished_[shard] = true;
     return finished_[shard];
+  }
+
+  // Whether the folder holds the whole data set. Errors: invalid_argument (it is another one meanwhile).
+  bool is_whole() {
+    if (complete_) return true;
+    if (!dataset_is_there(options_.out)) return false;
+    auto info = std::make_shared<const DatasetInfo>(read_dataset_info(options_.out));
+    require_same_plan(recorded_plan(*info, record_), record_, options_.out);
+    {
+      const std::lock_guard lock(rows_mutex_);
+      if (!whole_) whole_ = std::move(info);
+    }
+    finish_all();
+    return true;
+  }
+
+  // What the shard must be; rows_mutex_ is held. Nothing: it has no samples, and so no file.
+  std::optional<ShardSummary> expected(std::uint64_t shard) {
+    if (!whole_) {
+      if (const std::optional<Receipt> receipt = finished_shard(options_.out, record_, shard))
+        return receipt->shard.samples == 0 ? std::nullopt : std::optional(receipt->shard);
+      // Its receipt has gone, because all are finished.
+      auto info = std::make_shared<const DatasetInfo>(read_dataset_info(options_.out));
+      require_same_plan(recorded_plan(*info, record_), record_, options_.out);
+      whole_ = std::move(info);
+    }
+    for (const ShardSummary& of : whole_->shards)
+      if (of.file == shard_name(shard)) return of;
+    return std::nullopt;
   }
 
   const FinishedRows& rows(std::uint64_t shard) {
     const std::lock_guard lock(rows_mutex_);
     std::unique_ptr<const FinishedRows>& there = rows_[shard];
     if (there) return *there;
-    FinishedRows read{ShardReader::open(options_.out / shard_name(shard)), {}};
+    FinishedRows read;
+    if (const std::optional<ShardSummary> summary = expected(shard)) {
+      read.reader = ShardReader::open(options_.out / shard_name(shard));
+      if (const auto differs = shard_difference(*read.reader, &*summary, nullptr))
+        throw Error(
+            ErrorCode::corrupt,
+            fmt::format("shard {} is not the one that was stored in this cache: its {} is {}, and was {}; "
+                        "give another folder",
+                        quoted(options_.out / shard_name(shard)), differs->what, differs->found,
+                        differs->stated));
+    }
     // Rejects are left out, and keys stay in their order.
+    const std::uint64_t rows = read.reader ? read.reader->size() : 0;
     std::uint64_t row = 0;
     for (std::uint64_t i = 0; i < plan_.shard_inputs(shard); ++i) {
-      const bool is_next = row < read.reader.size() &&
-                           read.reader.key(row) == plan_.list.inputs[shard * plan_.per_shard + i].key();
+      const bool is_next =
+          row < rows && read.reader->key(row) == plan_.list.inputs[shard * plan_.per_shard + i].key();
       read.row_of.push_back(is_next ? static_cast<std::uint32_t>(row++) : FinishedRows::kReject);
     }
-    if (row != read.reader.size())
+    if (row != rows)
       throw Error(ErrorCode::corrupt, fmt::format("shard {} has samples of other images",
                                                   quoted(options_.out / shard_name(shard))));
     there = std::make_unique<const FinishedRows>(std::move(read));
     return *there;
+  }
+
+  // Of all that is stored.
+  void require_same_images() {
+    std::vector<StoredInput> stored = stored_inputs(plan_, options_, record_);
+    std::vector<std::byte> bytes;
+    for (std::uint64_t input = 0; input < plan_.list.inputs.size(); ++input) {
+      if (!logs_.has(input) || !logs_.read(input, bytes)) continue;
+      const std::optional<CachedSample> sample = parse_sample(bytes);
+      if (sample && sample->digest) stored.push_back({input, *sample->digest});
+    }
+    require_same_inputs(plan_, options_, stored, {});
   }
 
   void start() {
@@ -204,6 +259,8 @@ class CachedSamples::Process {
         look_around();
         measure();
         if (!has_problem_) finish_shards();
+      } catch (const ShardPostponed& error) {
+        postpone(error);
       } catch (const Error& error) {
         if (!cancel_) fail(error.what());
       } catch (const std::exception& error) {
@@ -215,7 +272,7 @@ class CachedSamples::Process {
   }
 
   void look_around() {
-    if (dataset_is_there(options_.out)) return finish_all();
+    if (is_whole()) return;
     logs_.refresh();
     for (const std::uint64_t shard : receipts_in(options_.out))
       if (shard < plan_.shards() && !finished_[shard] && look_at(shard)) logs_.drop(shard);
@@ -250,7 +307,8 @@ class CachedSamples::Process {
   std::optional<std::uint64_t> take_due() {
     const std::lock_guard guard(taken_mutex_);
     for (std::uint64_t shard = 0; shard < plan_.shards(); ++shard) {
-      if (finished_[shard] || taken_.contains(shard) || !is_due(shard)) continue;
+      if (finished_[shard] || taken_.contains(shard) || postponed_.contains(shard) || !is_due(shard))
+        continue;
       const LockResult lock = locks_.try_lock(shard);
       if (lock == LockResult::busy) continue;
       taken_.insert(shard);
@@ -296,7 +354,17 @@ class CachedSamples::Process {
     Summary unused;
     if (!publish_dataset(plan_, options_, record_, unused) && !dataset_is_there(options_.out)) return;
     remove_journal(options_.out);
-    finish_all();
+    static_cast<void>(is_whole());
+  }
+
+  // The others are finished all the same.
+  void postpone(const ShardPostponed& error) {
+    {
+      const std::lock_guard guard(taken_mutex_);
+      postponed_.insert(error.shard());
+    }
+    const std::lock_guard lock(mutex_);
+    if (problem_.empty()) problem_ = error.what();
   }
 
   void fail(const char* why) {
@@ -310,9 +378,10 @@ class CachedSamples::Process {
   const PlanRecord& record_;
   Claim claim_;
   SampleLogs logs_;
-  std::mutex taken_mutex_;  // guards the next two
+  std::mutex taken_mutex_;  // guards the next three
   ShardLocks locks_;
   std::set<std::uint64_t> taken_;
+  std::set<std::uint64_t> postponed_;  // by this process: an image of theirs could not be read
   std::vector<std::atomic<bool>> finished_;
   std::atomic<bool> complete_{false};
   std::atomic<bool> cancel_{false};
@@ -321,9 +390,10 @@ class CachedSamples::Process {
   std::atomic<std::uint64_t> decoded_for_shards_{0};
   std::atomic<std::uint64_t> found_{0};
   std::atomic<std::int64_t> score_{0};
-  std::mutex rows_mutex_;  // guards rows_
+  std::mutex rows_mutex_;  // guards the next two
   std::vector<std::unique_ptr<const FinishedRows>> rows_;
-  mutable std::mutex mutex_;  // guards the next three
+  std::shared_ptr<const DatasetInfo> whole_;  // of the finished data set
+  mutable std::mutex mutex_;                  // guards the next three
   std::string problem_;
   std::deque<std::pair<Clock::time_point, std::uint64_t>> seen_;
   double rate_ = 0;

@@ -31,13 +31,15 @@ bool PlanReader::take(std::uint64_t shard, std::uint64_t number, InputRow& row) 
 }
 
 std::uint64_t PlanReader::read(InputRow& row) {
+  std::uint64_t stamp = 0;
   if (fetcher_ != nullptr) {
     fetched_ = fetcher_->get(index_);
     file_ = fetched_.bytes;
   } else {
     file_ = reader_.read(input());
+    stamp = reader_.stamp();
   }
-  plan_.require_size(index_, file_.size());
+  plan_.require_same(index_, file_.size(), stamp);
   row.digest = further_.read(index_, xxh3(file_));
   return file_.size() + further_.bytes_read();
 }

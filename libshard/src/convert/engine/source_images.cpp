@@ -313,6 +313,10 @@ UnusableImage SourceImages::unusable(std::uint64_t input, const std::string& why
   return {ErrorCode::corrupt, named(options_, plan_->list.inputs[input].key(), why), why};
 }
 
+UnusableImage SourceImages::unreadable(std::uint64_t input, const std::string& why) const {
+  return {ErrorCode::io, named(options_, plan_->list.inputs[input].key(), why), why};
+}
+
 std::unique_ptr<PlanReader> SourceImages::take_reader() const {
   Shared& shared = this->shared();
   {
@@ -375,9 +379,11 @@ std::shared_ptr<const MadeSample> SourceImages::read(std::uint64_t input) const 
                               {fields[i].bytes.begin(), fields[i].bytes.end()}});
     }
   } catch (const Error& error) {
-    if (ends_run(error, was_read)) throw Error(error.code(), named(options_, row.key, error.what()));
+    if (ends_run(error, was_read) || lacks_memory(error))
+      throw Error(error.code(), named(options_, row.key, error.what()));
     const std::string reason = reject_reason(error);
     // A file that could not be read may be readable later.
+    if (!was_read && error.code() == ErrorCode::io) throw unreadable(input, reason);
     if (cache_ && row.digest) {
       cache_->store(input, {row.digest, reason, {}, {}, {}});
       shared().keep_reject(input, reason);

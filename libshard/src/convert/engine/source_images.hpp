@@ -75,6 +75,7 @@ class SourceImages {
   // same of a finished shard.
   std::shared_ptr<const MadeSample> find(std::uint64_t input) const;
   UnusableImage unusable(std::uint64_t input, const std::string& why) const;
+  UnusableImage unreadable(std::uint64_t input, const std::string& why) const;
   std::shared_ptr<MadeSample> made_of(std::uint64_t input, const CachedSample& stored) const;
   std::shared_ptr<MadeSample> made_of(std::uint64_t input, const ShardReader& shard, std::uint64_t row) const;
   // Of samples of any size: throws invalid_argument if it is not the one that was listed.

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -11,8 +13,10 @@
 #include "base/digest/checksum.hpp"
 #include "base/files/file.hpp"
 #include "base/files/publish.hpp"
+#include "base/system/parallel.hpp"
 #include "base/system/stopwatch.hpp"
 #include "base/text/quote.hpp"
+#include "convert/engine/plan_reader.hpp"
 #include "convert/publish/input_table.hpp"
 #include "convert/publish/tables.hpp"
 #include "shard/convert/recorded.hpp"
@@ -40,6 +44,7 @@ PlanRecord record_of(const Plan& plan, const DatasetSpec& spec) {
   PlanRecord record = record_of(spec, plan.per_shard);
   record.source_digest = plan.source_digest;
   record.names_digest = plan.names_digest;
+  record.times = plan.times;
   record.inputs = plan.listed;
   return record;
 }
@@ -149,6 +154,43 @@ bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord&
   return publish_dataset(options.out, record, std::move(ending), summary);
 }
 
+std::vector<StoredInput> stored_inputs(const Plan& plan, const Options& options, const PlanRecord& record) {
+  std::vector<StoredInput> stored;
+  read_input_rows(options.out, &record, [&](InputRow&& row) {
+    if (row.digest && row.index < plan.list.inputs.size()) stored.push_back({row.index, *row.digest});
+  });
+  return stored;
+}
+
+void require_same_inputs(const Plan& plan, const Options& options, const std::vector<StoredInput>& stored,
+                         const Hooks& hooks) {
+  image::MemoryBudget memory(image::MemoryBudget::default_bytes());
+  std::vector<std::unique_ptr<PlanReader>> readers(options.threads());
+  std::atomic<std::uint64_t> changed{0};
+  std::atomic<std::uint64_t> first{stored.size()};
+  parallel_for(options.threads(), stored.size(), [&](unsigned thread, std::uint64_t i) {
+    if (hooks.cancel != nullptr && *hooks.cancel) throw Error(ErrorCode::cancelled, "interrupted");
+    if (!readers[thread]) readers[thread] = std::make_unique<PlanReader>(plan, options, hooks.cancel, memory);
+    InputRow row;
+    readers[thread]->take(stored[i].input / plan.per_shard, stored[i].input % plan.per_shard, row);
+    try {
+      readers[thread]->read(row);
+    } catch (const UnreadableInput&) {
+      row.digest.reset();
+    }
+    if (row.digest == stored[i].digest) return;
+    ++changed;
+    for (std::uint64_t least = first; i < least && !first.compare_exchange_weak(least, i);) continue;
+  });
+  if (changed == 0) return;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("{} of {} images that are stored in {} are others now, with names and sizes as before, "
+                  "first {}: give another folder, or begin anew",
+                  changed.load(), stored.size(), quoted(options.out),
+                  quoted_key(plan.list.inputs[stored[first].input].key())));
+}
+
 Summary convert_into(const Plan& plan, const Options& options, const PlanRecord& record, const Hooks& hooks,
                      Claim& claim) {
   const Stopwatch scan;
@@ -159,6 +201,7 @@ Summary convert_into(const Plan& plan, const Options& options, const PlanRecord&
     summary.was_complete = true;
     return summary;
   }
+  if (claim.other_times) require_same_inputs(plan, options, stored_inputs(plan, options, record), hooks);
   remove_stale_temporaries(options.out);
   std::vector<std::uint64_t> todo;
   std::uint64_t planned = 0;

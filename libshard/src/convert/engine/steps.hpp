@@ -48,6 +48,19 @@ bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord&
 // The totals of the data set, and the times and counts of this run.
 Summary finished(const DatasetInfo& info, const Summary& run);
 
+// An input that was stored: its position in the plan, and the digest of what it was made of.
+struct StoredInput {
+  std::uint64_t input = 0;
+  std::uint64_t digest = 0;
+};
+// Reads these inputs. Throws invalid_argument, naming the first, if one of them is another one now. For a
+// folder that was begun when the inputs had other times (Claim::other_times): a copy of the same files may go
+// on, and other images may not.
+void require_same_inputs(const Plan& plan, const Options& options, const std::vector<StoredInput>& stored,
+                         const Hooks& hooks);
+// The inputs of the finished shards in options.out.
+std::vector<StoredInput> stored_inputs(const Plan& plan, const Options& options, const PlanRecord& record);
+
 // Converts what is missing in options.out and completes it. The plan and the receipts of a staged conversion
 // stay, because a later run recognises it by them. Errors: those of run().
 Summary convert_into(const Plan& plan, const Options& options, const PlanRecord& record, const Hooks& hooks,

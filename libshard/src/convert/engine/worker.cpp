@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/system/parallel.hpp"
 #include "base/system/stopwatch.hpp"
@@ -20,6 +21,13 @@
 #include "shard/keys.hpp"
 
 namespace shard::convert {
+
+bool lacks_memory(const Error& error) {
+  const std::string_view what = error.what();
+  const auto says = [&](std::string_view words) { return what.find(words) != std::string_view::npos; };
+  return error.code() == ErrorCode::resource &&
+         (says("no memory") || says("ut of memory") || says("allocate"));
+}
 
 bool ends_run(const Error& error, bool was_read) {
   if (error.code() == ErrorCode::cancelled || dynamic_cast<const InputChanged*>(&error) != nullptr ||

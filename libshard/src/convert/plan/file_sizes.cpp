@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "convert/sources/open_archive.hpp"
+
 namespace shard::convert {
 
-std::optional<std::uint64_t> FileSizes::size_of(const std::string& path) {
+std::optional<FileSizes::State> FileSizes::state_of(const std::string& path) {
   const std::size_t name = path.rfind('/') + 1;
   const std::string_view folder = std::string_view(path).substr(0, name);
   if (!any_ || folder != folder_) {
@@ -20,7 +22,7 @@ std::optional<std::uint64_t> FileSizes::size_of(const std::string& path) {
   const int failed =
       fd_ ? ::fstatat(fd_.get(), path.c_str() + name, &info, 0) : ::stat((root_ / path).c_str(), &info);
   if (failed != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
-  return static_cast<std::uint64_t>(info.st_size);
+  return State{static_cast<std::uint64_t>(info.st_size), file_stamp(info)};
 }
 
 }  // namespace shard::convert

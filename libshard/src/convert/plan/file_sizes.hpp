@@ -16,8 +16,12 @@ namespace shard::convert {
 class FileSizes {
  public:
   explicit FileSizes(std::filesystem::path root) : root_(std::move(root)) {}
-  // Of the file root / path, in bytes. Nothing: it cannot be looked at, or is not a regular file.
-  std::optional<std::uint64_t> size_of(const std::string& path);
+  struct State {
+    std::uint64_t size_bytes = 0;
+    std::uint64_t stamp = 0;  // file_stamp()
+  };
+  // Of the file root / path. Nothing: it cannot be looked at, or is not a regular file.
+  std::optional<State> state_of(const std::string& path);
 
  private:
   std::filesystem::path root_;

@@ -26,6 +26,7 @@ struct FurtherField {
   std::vector<std::string> paths;
   // Of these files. kUnknownSize (plan.hpp): it cannot be looked at.
   std::vector<std::uint64_t> sizes;
+  std::vector<std::uint64_t> stamps = {};  // file_stamp(); empty: they may change
 };
 
 class FurtherFolders {

@@ -58,32 +58,42 @@ void reject_skipped(InputList& list) {
   list.skipped.clear();
 }
 
-// On several threads, because a network file system takes long for each question of a thread. `size_of` gets
-// the sizes of files below `root`, and a number.
-template <class SizeOf>
-std::vector<std::uint64_t> sizes_of(std::size_t count, unsigned threads, const fs::path& root,
-                                    const SizeOf& size_of) {
+constexpr FileSizes::State kUnknownState{Plan::kUnknownSize, 0};
+
+// On several threads, because a network file system takes long for each question of a thread. `look_at` gets
+// files below `root`, and a number.
+template <class LookAt>
+void look_at_files(std::size_t count, unsigned threads, const fs::path& root, const LookAt& look_at) {
   constexpr std::size_t kStep = 256;
-  std::vector<std::uint64_t> sizes(count);
   parallel_for(threads, (count + kStep - 1) / kStep, [&](unsigned, std::uint64_t step) {
     FileSizes files(root);
     for (std::size_t i = step * kStep; i < std::min<std::size_t>((step + 1) * kStep, count); ++i)
-      sizes[i] = size_of(files, i);
+      look_at(files, i);
+  });
+}
+
+// And their stamps.
+std::vector<std::uint64_t> sizes_of(InputList& list, unsigned threads) {
+  std::vector<std::uint64_t> sizes(list.inputs.size());
+  look_at_files(sizes.size(), threads, list.root, [&](FileSizes& files, std::size_t i) {
+    Input& input = list.inputs[i];
+    sizes[i] = input.size_bytes;
+    if (list.archive_of(input) != nullptr || list.server) return;
+    const FileSizes::State state = files.state_of(input.path).value_or(kUnknownState);
+    sizes[i] = state.size_bytes;
+    input.stamp = state.stamp;
   });
   return sizes;
 }
 
-std::vector<std::uint64_t> sizes_of(const InputList& list, unsigned threads) {
-  return sizes_of(list.inputs.size(), threads, list.root, [&](FileSizes& files, std::size_t i) {
-    const Input& input = list.inputs[i];
-    const bool listed = list.archive_of(input) != nullptr || list.server;
-    return listed ? input.size_bytes : files.size_of(input.path).value_or(Plan::kUnknownSize);
-  });
-}
-
-std::vector<std::uint64_t> sizes_of(const FurtherField& field, unsigned threads) {
-  return sizes_of(field.paths.size(), threads, field.from.folder, [&](FileSizes& files, std::size_t i) {
-    return field.paths[i].empty() ? 0 : files.size_of(field.paths[i]).value_or(Plan::kUnknownSize);
+void find_sizes_of(FurtherField& field, unsigned threads) {
+  field.sizes.resize(field.paths.size());
+  field.stamps.resize(field.paths.size());
+  look_at_files(field.paths.size(), threads, field.from.folder, [&](FileSizes& files, std::size_t i) {
+    if (field.paths[i].empty()) return;
+    const FileSizes::State state = files.state_of(field.paths[i]).value_or(kUnknownState);
+    field.sizes[i] = state.size_bytes;
+    field.stamps[i] = state.stamp;
   });
 }
 
@@ -190,8 +200,14 @@ void add_annotations(AnnotationTable&& table, Plan& plan) {
 
 }  // namespace
 
-void Plan::require_size(std::uint64_t input, std::uint64_t found) const {
-  if (sizes[input] == found) return;
+void Plan::require_same(std::uint64_t input, std::uint64_t found, std::uint64_t stamp) const {
+  const std::uint64_t planned = list.inputs[input].stamp;
+  if (sizes[input] == found && (stamp == 0 || stamp == planned)) return;
+  if (sizes[input] == found)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} was replaced or written to since this run started: inputs must not change "
+                            "while they are converted; run the same command again, {}",
+                            quoted_key(list.inputs[input].key()), kAdviseForChange));
   throw Error(
       ErrorCode::invalid_argument,
       fmt::format("{} has {} bytes, but {} when this run started: inputs must not change while they are "
@@ -322,7 +338,7 @@ std::uint64_t find_sizes(const Options& options, Plan& plan) {
     sizes.add(archive.stamp, '\n');
   }
   for (FurtherField& field : plan.further) {
-    field.sizes = sizes_of(field, options.threads());
+    find_sizes_of(field, options.threads());
     for (std::size_t i = 0; i < field.paths.size(); ++i) {
       sizes.add(field.paths[i]);
       sizes.add("\n");
@@ -330,6 +346,18 @@ std::uint64_t find_sizes(const Options& options, Plan& plan) {
     }
   }
   return sizes.digest();
+}
+
+// When the inputs on this machine were last written or changed.
+std::uint64_t times_of(const Plan& plan) {
+  TextDigest times;
+  if (!plan.list.server)
+    for (const Input& input : plan.list.inputs) times.add(input.stamp, '\n');
+  for (const Archive& archive : plan.list.archives)
+    if (!archive.on_server()) times.add(archive.stamp, '\n');
+  for (const FurtherField& field : plan.further)
+    for (const std::uint64_t stamp : field.stamps) times.add(stamp, '\n');
+  return times.digest();
 }
 
 }  // namespace
@@ -367,6 +395,7 @@ Plan make_plan(const Options& options) {
   const std::uint64_t names = digest_of_names(plan);
   plan.names_digest = to_hex(names);
   plan.source_digest = to_hex(names ^ (find_sizes(options, plan) * 0xC2B2AE3D27D4EB4FU));
+  plan.times = to_hex(times_of(plan));
   return plan;
 }
 

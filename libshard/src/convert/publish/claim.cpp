@@ -272,7 +272,12 @@ void claim_folder(const Plan& plan, const Options& options, const PlanRecord& re
     if (alone && record.stage != Stage::staged && finish_replacement(out)) continue;
     if (state == FolderState::empty) {
       // Before the plan is published: after a lack of space, other options must still be possible.
-      require_space(plan, options, shards_of(plan, options), claim.shards_leave);
+      try {
+        require_space(plan, options, shards_of(plan, options), claim.shards_leave);
+      } catch (const Error& error) {
+        if (!claim.may_lack_space) throw;
+        claim.lack_of_space = error.what();
+      }
       publish_new_file(out / kPlanFile, serialize_plan(record));
       continue;  // reads back the published plan, which may be that of another process
     }
@@ -286,6 +291,7 @@ void claim_folder(const Plan& plan, const Options& options, const PlanRecord& re
               "process, which finishes the replacement, then start the other processes",
               quoted(out)));
     require_same_plan(*there, record, out, [&] { return describe_changes(out, &*there, plan); });
+    claim.other_times = !there->times.empty() && there->times != record.times;
     if (options.claim) return;  // the shards are locked one by one
     switch (claim.rank.try_lock(out / kPlanFile, options.rank, options.world_size)) {
       case LockResult::busy:

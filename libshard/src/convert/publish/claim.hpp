@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "convert/plan/plan.hpp"
@@ -23,9 +24,14 @@ namespace shard::convert {
 struct Claim {
   FolderLock folder;
   RankLock rank;
+  // The unfinished conversion in OUT was begun when inputs had other times: they may have been replaced.
+  bool other_times = false;
   bool complete = false;  // OUT holds a complete data set with the requested options and inputs
   // Finished shards leave the folder, so that room for a few is enough. Set by the caller.
   bool shards_leave = false;
+  // A disk without room for all shards is no error, but said in `lack_of_space`. Set by the caller.
+  bool may_lack_space = false;
+  std::string lack_of_space = {};
   // If the data set is complete: shards of this rank whose files are missing or have another size, by number.
   std::map<std::uint64_t, ShardSummary> missing;
 };

@@ -95,6 +95,7 @@ std::string serialize_plan(const PlanRecord& plan) {
             {"samples_per_shard", plan.samples_per_shard},
             {"stage", kStages.at(static_cast<std::size_t>(plan.stage))},
             {"options", plan.options}};
+  if (!plan.times.empty()) json["times"] = plan.times;
   if (!plan.writer.empty()) {
     json["what"] = "a data set that a program has not finished: add its rows again with resume";
     json["writer"] = plan.writer;
@@ -114,6 +115,7 @@ PlanRecord parse_plan(const std::string& json) {
       throw Error(ErrorCode::corrupt, fmt::format("{} has an unknown stage", kPlanFile));
     plan.stage = static_cast<Stage>(stage - kStages.begin());
     plan.options = j.at("options").get<Provenance>();
+    plan.times = j.value("times", std::string());
     plan.writer = j.value("writer", std::string());
     return plan;
   });

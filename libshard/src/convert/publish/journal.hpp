@@ -38,6 +38,8 @@ struct PlanRecord {
   // Not recorded: the bound on pixels of this run; 0: none is known.
   // A receipt with an image that only a lower bound refused does not count.
   std::uint64_t max_pixels = 0;
+  // Of the inputs when the conversion began: Plan::times. Not compared; empty where nothing is known.
+  std::string times = {};
   // Of a Writer: its columns (writer_journal.hpp). Not compared; empty for a conversion of files.
   std::string writer = {};
 };

@@ -28,6 +28,10 @@ std::optional<std::uint64_t> pixel_bound_of(std::string_view reason) {
   return inner == std::string_view::npos ? std::nullopt : number_at(inner + 1, " pixels of ");
 }
 
+bool refused_by_lower_bound(std::string_view reason, std::uint64_t max_pixels) {
+  return pixel_bound_of(reason).value_or(max_pixels) < max_pixels;
+}
+
 BoundRejects rejects_below(const std::filesystem::path& out, std::uint64_t max_pixels,
                            const InputList* list) {
   BoundRejects found;

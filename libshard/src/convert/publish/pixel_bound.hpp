@@ -16,6 +16,8 @@ namespace shard::convert {
 
 // The bound that refused an image, from the reason in rejects.csv or in a receipt; nothing of other reasons.
 std::optional<std::uint64_t> pixel_bound_of(std::string_view reason);
+// Whether it was a lower one than `max_pixels`.
+bool refused_by_lower_bound(std::string_view reason, std::uint64_t max_pixels);
 
 struct BoundRejects {
   std::uint64_t count = 0;

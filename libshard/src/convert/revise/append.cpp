@@ -77,18 +77,6 @@ std::optional<Summary> appended_before(const DatasetInfo& info, const std::strin
   return std::nullopt;
 }
 
-void require_same_options(const DatasetInfo& info, const PlanRecord& record, const fs::path& out) {
-  PlanRecord before = recorded_plan(info, record);
-  before.inputs = record.inputs;
-  const std::string text = differences_between(before, record);
-  if (text.empty()) return;
-  throw Error(
-      ErrorCode::invalid_argument,
-      fmt::format("{} was converted with other options:{}\ngive the recorded options to append to it, or "
-                  "use another folder",
-                  quoted(out), text));
-}
-
 // The labels of the plan become those of the joined classes.
 void join_labels(const DatasetInfo& info, Plan& plan, const fs::path& out) {
   if (info.classes.empty() != plan.labels.classes.empty())
@@ -238,6 +226,18 @@ void drop_outdated_staging(const fs::path& out, const DatasetInfo& info) {
 }
 
 }  // namespace
+
+void require_same_options(const DatasetInfo& info, const PlanRecord& record, const fs::path& out) {
+  PlanRecord before = recorded_plan(info, record);
+  before.inputs = record.inputs;
+  const std::string text = differences_between(before, record);
+  if (text.empty()) return;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("{} was converted with other options:{}\ngive the recorded options to append to it, or "
+                  "use another folder",
+                  quoted(out), text));
+}
 
 Summary append_to(Plan plan, const Options& options, const PlanRecord& record, const Hooks& hooks) {
   const fs::path& out = options.out;

@@ -9,10 +9,12 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "base/bytes.hpp"
 #include "base/files/file_io.hpp"
 #include "base/files/publish.hpp"
 #include "base/system/stopwatch.hpp"
@@ -20,11 +22,14 @@
 #include "convert/engine/steps.hpp"
 #include "convert/plan/plan.hpp"
 #include "convert/publish/claim.hpp"
+#include "convert/publish/folder_lock.hpp"
 #include "convert/publish/input_table.hpp"
+#include "convert/revise/append.hpp"
 #include "convert/revise/convert_to_folder.hpp"
 #include "convert/sources/source_kind.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
+#include "shard/keys.hpp"
 #include "shard/remote.hpp"
 
 namespace shard::convert {
@@ -55,6 +60,17 @@ struct NewFile {
   std::string path;  // relative to the folder
 };
 
+// How a file was found, and when it was first found so.
+struct Look {
+  std::uint64_t size_bytes = 0;
+  std::int64_t written_ns = 0;
+  std::int64_t changed_ns = 0;
+  std::chrono::steady_clock::time_point since;
+  bool is_as(const Look& other) const noexcept {
+    return size_bytes == other.size_bytes && written_ns == other.written_ns && changed_ns == other.changed_ns;
+  }
+};
+
 class Follower {
  public:
   Follower(const Options& options, const FollowOptions& how, const Hooks& hooks)
@@ -78,6 +94,10 @@ class Follower {
       if (!files.empty()) convert_some(std::move(files), ends);
       if (!ends) wait(std::max(std::chrono::duration<double>(how_.look).count(), 10 * seconds));
     }
+    if (how_.warn && !unlisted_.empty())
+      how_.warn(fmt::format("{} of {} cannot be listed, so nothing of them is converted, first {}: {}",
+                            unlisted_.size(), quoted(options_.root), quoted_key(unlisted_.front().key),
+                            unlisted_.front().reason));
     if (!dataset_is_there(options_.out))
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("no images came into {}: nothing is converted", quoted(options_.root)));
@@ -108,6 +128,7 @@ class Follower {
       case FolderState::empty:
         // A run that was killed before it gave its first data set the name.
         if (folder_state(first_) != FolderState::complete) return;
+        require_own(first_);
         put_first();
         break;
       case FolderState::incomplete:
@@ -118,7 +139,45 @@ class Follower {
       case FolderState::foreign:
         refuse_foreign(options_.out);
     }
+    require_own(options_.out);
     look_at_out();
+  }
+
+  // The data set was converted with these options, as an append asks. One that has no name yet is of images
+  // of this folder.
+  void require_own(const fs::path& folder) {
+    const DatasetInfo info = read_dataset_info(folder);
+    const InputList list = scan();
+    if (folder == first_)
+      read_input_rows(folder, nullptr, [&](InputRow&& row) {
+        if (find_key(list, unescape_key(row.key)) != nullptr) return;
+        throw Error(
+            ErrorCode::invalid_argument,
+            fmt::format("{} is what a run that has ended left for {}, and it has {}, which is not in "
+                        "{}: remove it, or run the command that began it",
+                        quoted(folder), quoted(options_.out), quoted_key(row.key), quoted(options_.root)));
+      });
+    if (list.inputs.empty()) return;
+    const std::uint64_t per_shard = options_.samples_per_shard;
+    if (info.samples_per_shard != 0) options_.samples_per_shard = info.samples_per_shard;
+    list_of({{0, list.inputs.front().path}});
+    const Options options = listed();
+    const Plan plan = make_plan(options);
+    options_.samples_per_shard = per_shard;
+    require_same_options(info, record_of(plan, spec_of(options, plan)), folder);
+    if (!hooks_.planned) return;
+    Listing listing = listing_of(plan);
+    listing.inputs = info.inputs;
+    listing.classes.clear();
+    for (const std::string& name : info.classes) listing.classes.push_back(escape_key(name));
+    listing.warnings.clear();
+    hooks_.planned(listing);
+  }
+
+  InputList scan() const {
+    ScanOptions how;
+    how.images = options_.root.string();
+    return source_kind(how.images).scan(how);
   }
 
   void look_at_out() {
@@ -131,31 +190,46 @@ class Follower {
                               quoted(options_.out), kInputsFile));
   }
 
-  // Those that have settled, the oldest first.
-  std::vector<NewFile> new_files(bool all) const {
-    ScanOptions how;
-    how.images = options_.root.string();
-    const InputList list = source_kind(how.images).scan(how);
+  // Those that have settled, the oldest first. `all`: all of them, and what the listing refuses.
+  std::vector<NewFile> new_files(bool all) {
+    const InputList list = scan();
     struct timespec now {};
     ::clock_gettime(CLOCK_REALTIME, &now);
     const auto in_ns = [](const struct timespec& time) {
       return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
     };
     std::vector<NewFile> files;
+    std::unordered_map<std::string, Look> looks;
     for (const Input& input : list.inputs) {
       if (known_.contains(input.key())) continue;
       struct stat status {};
       if (::stat((options_.root / input.path).c_str(), &status) != 0) continue;  // it was renamed or removed
-      // Renaming sets the other one.
-      const std::int64_t changed = std::max(in_ns(status.st_mtim), in_ns(status.st_ctim));
+      Look look{static_cast<std::uint64_t>(status.st_size), in_ns(status.st_mtim), in_ns(status.st_ctim),
+                std::chrono::steady_clock::now()};
+      const auto before = looks_.find(input.path);
+      if (before != looks_.end() && before->second.is_as(look)) look.since = before->second.since;
+      // Renaming sets the other one. The clock of a server may be ahead: then only looking tells.
+      const std::int64_t changed = std::max(look.written_ns, look.changed_ns);
       const std::int64_t settled = std::chrono::nanoseconds(how_.settled).count();
-      if (all || in_ns(now) - changed >= settled || changed > in_ns(now))
+      const bool is_old = changed <= in_ns(now) && in_ns(now) - changed >= settled;
+      if (all || is_old || std::chrono::steady_clock::now() - look.since >= how_.settled)
         files.push_back({changed, input.path});
+      looks.emplace(input.path, look);
     }
+    looks_ = std::move(looks);
     std::sort(files.begin(), files.end(), [](const NewFile& a, const NewFile& b) {
       return std::pair(a.changed_ns, std::string_view(a.path)) <
              std::pair(b.changed_ns, std::string_view(b.path));
     });
+    unlisted_.clear();
+    for (const Reject& reject : list.rejects) {
+      const std::string path = unescape_key(reject.key);
+      std::error_code error;
+      if (fs::is_directory(options_.root / path, error) || error == std::errc::too_many_symbolic_link_levels)
+        unlisted_.push_back(reject);
+      else if (all && !files.empty() && !known_.contains(reject.key))  // there must be an image among them
+        files.push_back({0, path});
+    }
     return files;
   }
 
@@ -204,7 +278,11 @@ class Follower {
     } catch (const Error& error) {
       if (error.code() != ErrorCode::invalid_argument || folder_state(first_) != FolderState::incomplete)
         throw;
-      fs::remove_all(first_);  // of a killed run, whose first images were others
+      // Of a killed run, whose first images were others; unless it is at work.
+      FolderLock lock;
+      if (lock.try_lock(first_, true) == LockResult::busy) refuse_busy(first_, lock.holder(), "");
+      fs::remove_all(first_);
+      lock.unlock();
       summary = convert_to_folder(options, hooks_);
     }
     put_first();
@@ -216,26 +294,22 @@ class Follower {
     flush_folder(options_.out.parent_path());
   }
 
+  // A file without a name, so that two runs do not meet and none is left.
   void list_of(const std::vector<NewFile>& files) {
-    const fs::path folder = options_.out.parent_path();
-    list_ = folder / ("." + options_.out.filename().string() + ".shardify-list");
     std::string text;
     const fs::path root = fs::absolute(options_.root).lexically_normal();
     for (const NewFile& file : files) text += (root / file.path).string() + "\n";
-    replace_file(list_, text);
+    list_ = open_unnamed(options_.out.parent_path());
+    pwrite_all(list_.get(), as_byte_span(text), 0, options_.out.parent_path());
   }
   Options listed() const {
     Options options = options_;
-    options.images = "@" + list_.string();
+    options.images = fmt::format("@/proc/self/fd/{}", list_.get());
     options.root = fs::absolute(options_.root).lexically_normal();
     return options;
   }
 
  public:
-  ~Follower() {
-    std::error_code error;
-    if (!list_.empty()) fs::remove(list_, error);
-  }
   Follower(const Follower&) = delete;
   Follower& operator=(const Follower&) = delete;
 
@@ -244,8 +318,10 @@ class Follower {
   const FollowOptions& how_;
   const Hooks& hooks_;
   fs::path first_;  // the first data set, until it is finished
-  fs::path list_;
-  std::unordered_set<std::string> known_;  // keys of the inputs that are in `out`
+  UniqueFd list_;
+  std::unordered_set<std::string> known_;        // keys of the inputs that are in `out`
+  std::unordered_map<std::string, Look> looks_;  // at those that are not, by path
+  std::vector<Reject> unlisted_;                 // folders that the last scan could not list
   Summary done_;
 };
 

@@ -40,7 +40,7 @@ Digests digest_inputs(const Plan& plan, const Options& options, const Hooks& hoo
     if (hooks.cancel != nullptr && *hooks.cancel) throw Error(ErrorCode::cancelled, "interrupted");
     try {
       const std::span<const std::byte> file = readers[thread].read(plan.list.inputs[i]);
-      plan.require_size(i, file.size());
+      plan.require_same(i, file.size(), readers[thread].stamp());
       digests[i] = further[thread].read(i, xxh3(file));
     } catch (const UnreadableInput&) {
       return;  // no digest, so the shard of this input is converted again

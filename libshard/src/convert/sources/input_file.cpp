@@ -82,7 +82,9 @@ std::span<const std::byte> InputReader::read_file(const std::string& relative_pa
   const UniqueFd fd = open_file(path, size);
   size = std::min<std::uint64_t>(size, most);
   make_room(size);
-  return {buffer_.data(), fill(fd.get(), 0, std::span(buffer_).first(size), path)};
+  const std::size_t filled = fill(fd.get(), 0, std::span(buffer_).first(size), path);
+  stamp_ = file_stamp(fd.get());
+  return {buffer_.data(), filled};
 }
 
 bool InputReader::read_to(const Input& input, std::span<std::byte> out) {
@@ -91,18 +93,22 @@ bool InputReader::read_to(const Input& input, std::span<std::byte> out) {
     const std::filesystem::path path = root_ / input.path;
     std::uint64_t size = 0;
     const UniqueFd fd = open_file(path, size);
-    return size == out.size() && fill(fd.get(), 0, out, path) == size;
+    return size == out.size() && fill(fd.get(), 0, out, path) == size &&
+           (input.stamp == 0 || file_stamp(fd.get()) == input.stamp);
   }
   if (input.size_bytes != out.size() || archive->header.size() > out.size()) return false;
   std::copy(archive->header.begin(), archive->header.end(), out.begin());
   const std::span<std::byte> rest = out.subspan(archive->header.size());
-  return fill(descriptor(*archive), input.offset, rest, archive->path) == rest.size();
+  const bool whole = fill(descriptor(*archive), input.offset, rest, archive->path) == rest.size();
+  require_unchanged(*archive);
+  return whole;
 }
 
 std::span<const std::byte> InputReader::read(const Input& input) { return read_front(input, kMaxFileBytes); }
 
 std::span<const std::byte> InputReader::read_front(const Input& input, std::size_t most) {
   const Archive* const archive = list_ != nullptr ? list_->archive_of(input) : nullptr;
+  stamp_ = 0;
   if (archive != nullptr) return read_member(*archive, input, most);
   if (list_ == nullptr || !list_->server) return read_file(input.path, most);
   check_input_size(input.size_bytes);
@@ -124,7 +130,33 @@ std::span<const std::byte> InputReader::read_member(const Archive& archive, cons
   std::copy(archive.header.begin(), archive.header.end(), buffer_.begin());
   const std::size_t header = archive.header.size();
   const std::span<std::byte> rest = std::span(buffer_).first(size).subspan(header);
-  return {buffer_.data(), header + fill(descriptor(archive), input.offset, rest, archive.path)};
+  const std::size_t filled = fill(descriptor(archive), input.offset, rest, archive.path);
+  require_unchanged(archive);
+  return {buffer_.data(), header + filled};
+}
+
+// After a read: what was read then is of the archive that was listed. One that was unpacked for this run is
+// nobody else's.
+void InputReader::require_unchanged(const Archive& archive) {
+  if (!archive.open) check(archive, descriptor(archive));
+}
+
+void InputReader::check(const Archive& archive, int fd) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) fail_read("read", archive.path, errno);
+  if (static_cast<std::uint64_t>(info.st_size) != archive.size_bytes)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} has {} bytes, but had {} when this run started: archives must not change while they "
+                    "are converted; run the same command again",
+                    quoted(archive.path), info.st_size, archive.size_bytes));
+  if (file_stamp(fd) != archive.stamp)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format(
+            "{} was replaced or written to since this run started: archives must not change while they "
+            "are converted; run the same command again",
+            quoted(archive.path)));
 }
 
 int InputReader::open(const Archive& archive) {
@@ -136,21 +168,7 @@ int InputReader::open(const Archive& archive) {
   while (opened < 0 && errno == EINTR);
   if (opened < 0) fail_read("open", path, errno);
   UniqueFd fd(opened);
-  struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) fail_read("read", path, errno);
-  if (static_cast<std::uint64_t>(info.st_size) != archive.size_bytes)
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("{} has {} bytes, but had {} when this run started: archives must not change while they "
-                    "are converted; run the same command again",
-                    quoted(path), info.st_size, archive.size_bytes));
-  if (file_stamp(fd.get()) != archive.stamp)
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format(
-            "{} was replaced or written to since this run started: archives must not change while they "
-            "are converted; run the same command again",
-            quoted(path)));
+  check(archive, opened);
   Open& place = open_[next_++ % kOpen];
   place.archive = &archive;
   place.fd = std::move(fd);

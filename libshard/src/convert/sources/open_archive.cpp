@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,13 +40,20 @@ OpenArchive::OpenArchive(const std::filesystem::path& path) : path_(path) {
   static_cast<void>(::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_RANDOM));
 }
 
+std::uint64_t file_stamp(const struct stat& info) noexcept {
+  const bool on_disk = major(info.st_dev) != 0;
+  const std::array<std::uint64_t, 6> values{on_disk ? static_cast<std::uint64_t>(info.st_ino) : 0,
+                                            static_cast<std::uint64_t>(info.st_size),
+                                            static_cast<std::uint64_t>(info.st_mtim.tv_sec),
+                                            static_cast<std::uint64_t>(info.st_mtim.tv_nsec),
+                                            static_cast<std::uint64_t>(info.st_ctim.tv_sec),
+                                            static_cast<std::uint64_t>(info.st_ctim.tv_nsec)};
+  return std::max<std::uint64_t>(xxh3(std::as_bytes(std::span(values))), 1);
+}
+
 std::uint64_t file_stamp(int fd) {
   struct stat info {};
-  if (::fstat(fd, &info) != 0) return 0;
-  const std::array<std::uint64_t, 4> values{
-      static_cast<std::uint64_t>(info.st_dev), static_cast<std::uint64_t>(info.st_ino),
-      static_cast<std::uint64_t>(info.st_mtim.tv_sec), static_cast<std::uint64_t>(info.st_mtim.tv_nsec)};
-  return xxh3(std::as_bytes(std::span(values)));
+  return ::fstat(fd, &info) != 0 ? 0 : file_stamp(info);
 }
 
 std::uint64_t OpenArchive::stamp() const { return remote_ ? remote_->stamp() : file_stamp(fd_.get()); }

@@ -2,6 +2,8 @@
 // opened again as cheaply.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -17,8 +19,12 @@
 
 namespace shard::convert {
 
-// Which file this is and when it was last written: device, inode and time of modification, mixed.
+// When a file was last written or changed, and its size, mixed; never 0. (Programs that write to a file in place
+// may set its time of modification back, but not that of the change, which a rename moves too. On disks, also
+// its inode, because two files may be written in one tick of the clock; of mounted object stores that is
+// another one each time.)
 std::uint64_t file_stamp(int fd);
+std::uint64_t file_stamp(const struct stat& info) noexcept;
 
 class OpenArchive {
  public:

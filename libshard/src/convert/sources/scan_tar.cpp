@@ -76,9 +76,12 @@ class Contents {
  private:
   // With an index that is kept, or that will be.
   void list_file() {
-    const TarIndexFile file(tar_index_folder(), archive.path, open_->fd());
+    TarIndexFile file(tar_index_folder(), archive.path, open_->fd());
     index_ = file.read();
-    if (!index_) new_index_.emplace();
+    if (!index_) {
+      file.flush();
+      new_index_.emplace();
+    }
     list_part(0, open_->size(), "", name_, true);
     wrote_index = new_index_ && file.write(*new_index_);
     index_.reset();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
 #include <cstdint>
 
 namespace shard::image {
@@ -25,6 +27,11 @@ class TiffBytes {
     }
     return value;
   }
+  std::uint64_t load_u64(std::size_t offset) const noexcept {
+    const std::uint64_t first = load(offset, 4);
+    const std::uint64_t second = load(offset + 4, 4);
+    return big_endian_ ? first << 32U | second : second << 32U | first;
+  }
 
  private:
   std::span<const std::byte> bytes_;
@@ -41,6 +48,12 @@ bool starts_with(std::span<const std::byte> data, std::span<const unsigned char>
 std::size_t value_bytes(std::uint32_t type) noexcept {
   constexpr std::array<std::uint8_t, 17> kBytes{0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8};
   return type < kBytes.size() ? kBytes[type] : 0;
+}
+
+// Of a small number without a fraction, else 0.
+std::uint32_t whole(double value) noexcept {
+  constexpr double kMost = 65535;
+  return value >= 0 && value <= kMost && value == std::floor(value) ? static_cast<std::uint32_t>(value) : 0;
 }
 
 // The first value at `at` where it is a whole number, else 0.
@@ -61,6 +74,10 @@ std::uint32_t whole_number(const TiffBytes& tiff, std::uint32_t type, std::size_
       const std::uint32_t numerator = tiff.load(at, 4);
       return denominator != 0 && numerator % denominator == 0 ? numerator / denominator : 0;
     }
+    case 11:  // FLOAT
+      return whole(std::bit_cast<float>(tiff.load(at, 4)));
+    case 12:  // DOUBLE
+      return whole(std::bit_cast<double>(tiff.load_u64(at)));
     default:
       return 0;
   }

@@ -173,8 +173,8 @@ struct LoaderOptions : OrderOptions {
   // Default: never. Comparing costs CPU time for each sample.
   Verify verify = Verify::never;
   OnError on_error = OnError::raise;
-  // A CSV file with lines path,reason, to which images are appended that on_error skips, each once by this
-  // loader. Empty: none.
+  // A CSV file with lines path,reason, to which images are appended that on_error skips, each once by all
+  // loaders, processes and runs that use the file. It is opened when the loader is made. Empty: none.
   std::filesystem::path rejects{};
   // By name. Ragged columns that are not named are padded.
   std::map<std::string, RaggedOptions> ragged;

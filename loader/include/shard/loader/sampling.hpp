@@ -89,8 +89,8 @@ class Sampling {
   // Replaces positions of an epoch by samples. Each position is less than epoch.length.
   virtual void draw(const Epoch& epoch, std::span<std::uint64_t> positions) const = 0;
 
-  // The sampling of some of the samples, numbered anew from 0 in the order of the data set, by the proportions
-  // and weights that they have in the whole.
+  // The sampling of some of the samples, numbered anew from 0 in the order of the data set, by the
+  // proportions and weights that they have in the whole.
   struct Share {
     std::shared_ptr<const Sampling> sampling;  // null: they are never drawn
     // What they are of all draws, to about 1e-9; of all parts together 1.

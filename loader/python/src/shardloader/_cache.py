@@ -43,7 +43,7 @@ class CacheProgress(NamedTuple):
         if self.complete:
             return f"{text}, complete"
         if self.problem:
-            return f"{text}, not stored any more: {self.problem}"
+            return f"{text}, a problem: {self.problem}"
         if self.seconds_left is None:
             return text
         return f"{text}, finished in about {clock(self.seconds_left)}"

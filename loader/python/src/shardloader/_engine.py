@@ -330,7 +330,8 @@ class Engine:
             if problem and not self._said_of_cache:
                 self._said_of_cache = True
                 warnings.warn(
-                    f"samples are used, but not stored in {cache.path!r} any more: {problem}",
+                    f"the cache {cache.path!r} does not get all samples, which are used all the same: "
+                    f"{problem}",
                     RuntimeWarning,
                     stacklevel=4,
                 )

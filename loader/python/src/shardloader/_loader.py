@@ -219,7 +219,9 @@ class Loader:
     on_error: what becomes of an image of a Source that cannot be used: "raise" (CorruptError), or "skip": the
         next sample of the data set (after the last the first) that can be used takes its place, for every
         rank and in every epoch. stats().replaced_images counts them, and a RuntimeWarning names the first.
-    rejects: a CSV file to which such images are appended, each once, with its path and the reason.
+        A file that cannot be read (IoError) is tried again in the next epoch.
+    rejects: a CSV file to which such images are appended, with path and reason, each once for all ranks and
+        runs that use the file. It is opened when the loader is made.
     memory: MemoryOptions(registered_bytes, pinned_bytes, resident_bytes, readahead_bytes, batch_bytes):
         bounds of memory.
     remote: RemoteOptions(cache, cache_bytes, transit, transit_bytes): what is kept on this machine of a data

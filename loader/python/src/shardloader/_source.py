@@ -41,8 +41,9 @@ class Source(Dataset):
     Samples, keys, labels, columns and a loader's batches are those of convert() with the same options, as
     long as no image is a reject there, so training may begin before a conversion, and go on with its data
     set. rejects has the inputs that are left out because the listing or the labels say so. An image that
-    turns out to be unusable is a CorruptError for data[i]; for a Loader see its on_error. Files must not
-    change meanwhile: one with another size in bytes is an InvalidArgumentError.
+    turns out to be unusable is a CorruptError for data[i], and one that cannot be read an IoError; for a
+    Loader see its on_error. Files must not change meanwhile: one with another size or other times than
+    when it was listed is an InvalidArgumentError.
 
     Images are listed when the object is made, and their sizes in bytes are looked up; of samples that keep
     the sizes of their images, the header of each image is read too. It can be used after fork(), and pickled:
@@ -59,7 +60,7 @@ class Source(Dataset):
     cache_jobs: threads that finish shards. None: an eighth of the CPUs, at least 1.
 
     Raises as convert() does. With a cache: InvalidArgumentError if the folder holds another data set, or
-    one of other options, naming what differs.
+    one of other options, naming what differs, or samples of images that were replaced since.
     """
 
     def __init__(

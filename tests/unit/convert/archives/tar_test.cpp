@@ -199,13 +199,20 @@ TEST(Tar, SaysWhereAnArchiveIsDamaged) {
   EXPECT_NE(endless.problem.find("it has no end"), std::string::npos) << endless.problem;
   // One empty block is an end. Zeros may follow, and nothing else.
   EXPECT_EQ(list(good.substr(0, good.size() - 512)).problem, "");
-  EXPECT_EQ(list(good + std::string(100'000, '\0')).problem, "");
+  const auto filled = [&](std::size_t record) {
+    return good + std::string((record - good.size() % record) % record, '\0');
+  };
+  for (const std::size_t record : {512U, 10'240U, 65'536U, 1'048'576U})
+    EXPECT_EQ(list(filled(record)).problem, "") << record;
+  // More of them may be members that never came.
+  EXPECT_NE(list(good + std::string(100'000, '\0')).problem.find("zeros behind its end"), std::string::npos);
+  EXPECT_NE(list(filled(1'048'576) + std::string(1'048'576, '\0')).problem.find("zeros behind its end"),
+            std::string::npos);
   const TarListing joined = list(good + good);
   EXPECT_EQ(joined.members.size(), 2U);
   EXPECT_NE(joined.problem.find("damaged at byte 3584: data behind its end"), std::string::npos)
       << joined.problem;
-  EXPECT_NE(list(good + std::string(100'000, '\0') + "x").problem.find("damaged at byte 103584"),
-            std::string::npos);
+  EXPECT_NE(list(filled(10'240) + "x").problem.find("damaged at byte 10240"), std::string::npos);
   // 8 GiB in an archive of 2 KiB, as octal digits and as a binary number.
   EXPECT_EQ(list(archive_of({{"huge", "x", '0', std::uint64_t{1} << 32U}})).members[0].problem,
             "its 4294967296 bytes reach beyond the end of the archive");

@@ -64,12 +64,16 @@ TEST_F(MakePlan, DigestsSizesButNotTimesOfTheSource) {
   const Plan before = make_plan(options);
   EXPECT_THAT(before.sizes, ElementsAre(3U));
   fs::last_write_time(images_ / "a/1.png", fs::file_time_type::clock::now() - std::chrono::hours(100));
-  EXPECT_EQ(make_plan(options).source_digest, before.source_digest);
+  const Plan at_another_time = make_plan(options);
+  EXPECT_EQ(at_another_time.source_digest, before.source_digest);
+  EXPECT_NE(at_another_time.times, before.times);
+  EXPECT_SHARD_ERROR(before.require_same(0, 3, at_another_time.list.inputs[0].stamp),
+                     ErrorCode::invalid_argument, "\"a/1.png\" was replaced or written to");
   write(images_ / "a/1.png", "four");
   const Plan after = make_plan(options);
   EXPECT_NE(after.source_digest, before.source_digest);
   EXPECT_EQ(after.names_digest, before.names_digest);
-  EXPECT_SHARD_ERROR(before.require_size(0, 4), ErrorCode::invalid_argument,
+  EXPECT_SHARD_ERROR(before.require_same(0, 4, 0), ErrorCode::invalid_argument,
                      "\"a/1.png\" has 4 bytes, but had 3");
 }
 

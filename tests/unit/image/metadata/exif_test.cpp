@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <random>
+#include <utility>
 
 #include "golden_images.hpp"
 #include "image/metadata/exif.hpp"
@@ -56,6 +58,23 @@ TEST(ExifOrientation, TakesValuesBehindAnOffset) {
   Tiff tiff(true);
   tiff.number(1, 2).entry(0x0112, 3, 3).number(26, 4).number(0, 4).number(7, 2).number(9, 2).number(9, 2);
   EXPECT_EQ(image::exif_orientation(tiff.bytes()), 7);
+}
+
+// As in Pillow, where 6.0 is 6.
+TEST(ExifOrientation, TakesFloatsThatAreWholeNumbers) {
+  for (const bool big : {false, true})
+    for (const auto& [value, orientation] : {std::pair(6.0F, 6), std::pair(6.5F, 1), std::pair(-3.0F, 1)}) {
+      Tiff tiff(big);
+      tiff.number(1, 2).entry(0x0112, 11, 1).number(std::bit_cast<std::uint32_t>(value), 4).number(0, 4);
+      EXPECT_EQ(image::exif_orientation(tiff.bytes()), orientation) << value;
+      const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(value));
+      const auto high = static_cast<std::uint32_t>(bits >> 32U);
+      const auto low = static_cast<std::uint32_t>(bits);
+      Tiff twice(big);
+      twice.number(1, 2).entry(0x0112, 12, 1).number(26, 4).number(0, 4);
+      twice.number(big ? high : low, 4).number(big ? low : high, 4);
+      EXPECT_EQ(image::exif_orientation(twice.bytes()), orientation) << value;
+    }
 }
 
 TEST(ExifOrientation, IsOneForAnythingOutOfRange) {
