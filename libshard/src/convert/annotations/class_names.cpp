@@ -41,6 +41,9 @@ void check_class_names(const std::vector<std::string>& classes) {
     refuse_names(fmt::format("`classes` has {} names: at most {}", classes.size(), kMaxClasses));
   for (std::size_t i = 0; i < classes.size(); ++i) {
     if (classes[i].empty()) refuse_names(fmt::format("`classes` has an empty name, for the label {}", i));
+    if (classes[i].find('\0') != std::string::npos)
+      refuse_names(fmt::format("`classes` has a zero byte in {}, the name of label {}: remove it",
+                               quoted(classes[i]), i));
     const auto [at, added] = seen.emplace(classes[i], i);
     if (!added)
       refuse_names(
