@@ -313,6 +313,40 @@ class Yolo(Targets):
             self.arguments("--on-error", "fail", "--missing", "empty"), '"7.png"', "on-error fail"
         )
 
+    def test_names_in_yaml_and_json(self):
+        rest = "give a file with one name a line; of a YAML file, the list under names"
+        for name in ("data.yaml", "data.YML", "names.json"):
+            file = write(self.path / name, b"ant\nbee\ncow\n")
+            self.expect_refused(self.arguments("--box-classes", file), name, "not a list of names", rest)
+        for line in (
+            "0: ant",
+            "  2:  ant",
+            "nc: 3",
+            "names:",
+            "- ant",
+            "['ant', 'bee']",
+            "[",
+            '{"ant": 0}',
+            "val:\timages",
+        ):
+            file = write(self.path / "names.txt", f"bee\n{line}\ncow\n".encode())
+            self.expect_refused(
+                self.arguments("--box-classes", file),
+                "names.txt",
+                "line 2 is",
+                "a line of YAML or JSON",
+                rest,
+            )
+        write(self.labels_folder / "classes.txt", b"names: [ant]\nnc: 1\n")
+        self.expect_refused(self.arguments(), "classes.txt", "line 1 is", rest)
+
+    def test_names_with_colons_and_tabs_behind_them(self):
+        write(self.labels_folder / "classes.txt", b"Alien: Covenant\t\n12:30\t \nb-\n")
+        self.stored()
+        self.assertEqual(
+            json.loads(info(self.out)["pipeline"]["categories"]), ["Alien: Covenant", "12:30", "b-"]
+        )
+
     def test_names_that_come_twice(self):
         write(self.labels_folder / "classes.txt", b"ant\nbee\nant\n")
         self.expect_refused(self.arguments(), "classes.txt", 'it has "ant" twice')

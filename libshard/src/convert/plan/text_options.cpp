@@ -43,7 +43,7 @@ static const TextOption kOptions[] = {
       A folder with the boxes of each image in the format of Pascal VOC: the same path with the extension .xml)",
      false, path<&Options::voc>},
     {"box_classes", "--box-classes", "Input", "FILE|DATASET", "", R"(
-      The names of the classes of --yolo or --voc, one a line, or a data set that has their names. An image with another class is rejected. Without it: classes.txt in the
+      The names of the classes of --yolo or --voc, a text file with one a line (not YOLO's data.yaml), or a data set that has their names. An image with another class is rejected. Without it: classes.txt in the
       folder of --yolo, if it is there; all names that occur in --voc)",
      false, path<&Options::box_classes>},
     {"mask", "--mask", "Input", "DIR[,KEY=VALUE...]", "", R"(
