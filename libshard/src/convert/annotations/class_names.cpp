@@ -42,8 +42,8 @@ bool is_structured_file(const fs::path& path) {
   return extension == ".yaml" || extension == ".yml" || extension == ".json";
 }
 
-// Whether a line is one of YAML or JSON: "0: person", "nc: 80", "names:", "- person", "['person', 'car']", "{".
-// Names like "Alien: Covenant" are not.
+// Whether a line is one of YAML or JSON: "0: person", "nc: 80", "names:", "- person", "['person', 'car']",
+// "{". Names like "Alien: Covenant" are not.
 bool is_structured_line(std::string_view line) {
   constexpr std::string_view kKey = "abcdefghijklmnopqrstuvwxyz_0123456789";
   line = trimmed(line, " \t");

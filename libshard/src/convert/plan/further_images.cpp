@@ -53,7 +53,8 @@ InputList list_files(const FurtherImages& from) {
   return files;
 }
 
-// The file of each input, and if that is also the file of another input, the other one. Positions in the lists.
+// The file of each input, and if that is also the file of another input, the other one. Positions in the
+// lists.
 struct FilesOfInputs {
   std::vector<std::uint32_t> files;
   std::vector<std::uint32_t> rivals;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -39,11 +40,6 @@ void load_values(DType dtype, const std::byte* data, std::size_t count, double* 
     default:
       for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<double>(element_at<float>(data, i));
   }
-}
-
-bool is_infinite(DType dtype, std::uint32_t bits) {
-  const std::uint32_t magnitude = bits & (size_bytes(dtype) == 2 ? 0x7fffU : 0x7fffffffU);
-  return magnitude == (dtype == DType::f16 ? 0x7c00U : dtype == DType::bf16 ? 0x7f80U : 0x7f800000U);
 }
 
 // The stored dtype cannot hold a finite value. Infinities and NaN of the file stay what they are.
@@ -167,13 +163,15 @@ void WideWriter::finish(const double* row, std::uint32_t y, const WideView& imag
   const bool planes = spec_.layout == Layout::nchw;
   const bool floats = !is_whole(spec_.dtype);
   const std::size_t element = size_bytes(spec_.dtype);
+  const std::uint32_t sign = 1U << (8 * element - 1);
+  const std::uint32_t infinity = rounded_bits(spec_.dtype, std::numeric_limits<float>::infinity());
   for (std::size_t x = 0; x < spec_.width; ++x) {
     for (std::size_t c = 0; c < spec_.channels; ++c) {
       const double value = row[x * image.channels + (image.channels == 1 ? 0 : c)];
       const std::size_t at = planes ? (c * spec_.height + y) * spec_.width + x
                                     : (std::size_t{y} * spec_.width + x) * spec_.channels + c;
       const std::uint32_t bits = bits_of(value, image.dtype, c);
-      if (floats && is_infinite(spec_.dtype, bits) && std::isfinite(value))
+      if (floats && (bits & ~sign) == infinity && std::isfinite(value))
         refuse_overflow(spec_.dtype, value, y, x);
       std::memcpy(sample + at * element, &bits, element);  // little-endian
     }
