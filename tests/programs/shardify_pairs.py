@@ -394,6 +394,30 @@ class Found(PairCase):
         (self.masks / "a.tif").unlink()
         self.assert_code(self.convert(out=self.path / "b"), 0)
 
+    def test_a_mask_of_two_images_is_of_neither_unless_it_has_the_whole_name_of_one(self):
+        self.fill(4)
+        for name in ("bee/02", "ant/01"):
+            write(self.images / f"{name}.gif", (self.images / f"{name}.png").read_bytes())
+        self.assert_code(self.convert(), 1)
+        why = 'mask "{0}.png": it belongs to the image "{0}.png", and none there is for "{0}.gif" alone'
+        found = rejects(self.out)
+        self.assertEqual(sorted(found), ["ant/01.gif", "bee/02.gif"])
+        for name, reason in found.items():
+            self.assertIn(why.format(name[:-4]), reason)
+        for path in self.masks.rglob("*.png"):
+            path.rename(path.with_name(path.stem + "_l.png"))
+        out = self.path / "b"
+        self.assert_code(self.convert(masks=",suffix=_l", out=out), 1)
+        found = rejects(out)
+        self.assertEqual(sorted(found), ["ant/01.gif", "ant/01.png", "bee/02.gif", "bee/02.png"])
+        for name, reason in found.items():
+            self.assertIn(
+                'mask "{0}_l.png": it belongs to "{0}.gif" and "{0}.png", and which'.format(name[:-4]), reason
+            )
+        self.assert_refused(
+            self.convert("--on-error", "fail", masks=",suffix=_l", out=self.path / "c"), "on-error fail"
+        )
+
     def test_a_file_that_cannot_be_read_is_not_taken_as_missing(self):
         self.fill(4)
         path = self.masks / "bee" / "02.png"

@@ -403,6 +403,32 @@ class Wide(TestCase):
             )
             self.assertIn(why, text)
 
+    def test_floats_that_the_dtype_cannot_hold_are_rejects(self):
+        small, large = (np.full((4, 5, 1), value, np.float32) for value in (5, 70000))
+        large[0, 0] = np.inf  # which stays
+        write(self.images / "a.tif", tiff_of(small))
+        write(self.images / "b.tif", tiff_of(large))
+        size = ["--squash", "5x4"]
+        why = (
+            "the value 70000 at row 0, column 1 of its sample is too large for dtype f16: dtype f32 keeps it"
+        )
+        out = self.convert(self.images, "--dtype", "f16", *size, code=1)
+        self.assertEqual(all_keys(out), ["a.tif"])
+        self.assertIn(why, rejects(out)["b.tif"])
+        np.testing.assert_array_equal(stored(self.convert(self.images, *size))[1], large)
+        rgb = self.path / "rgb"
+        for name in ("a.png", "b.png"):
+            write(rgb / name, png(3, 5, 4))
+        out = self.convert(rgb, "--pair", f"depth={self.images},dtype=f16", *size, code=1)
+        self.assertIn(why, rejects(out)["b.png"])
+        array = np.ones((2, 4, 5))
+        array[1, 2, 3] = -1e300
+        np.save(self.path / "x.npy", array)
+        out = self.convert(self.path / "x.npy", *size, code=1)
+        self.assertIn(
+            "the value -1e+300 at row 2, column 3 is too large for dtype f32", rejects(out)["x.npy/000001"]
+        )
+
     def test_codec_zstd_and_hostile_headers(self):
         smooth = (np.add.outer(np.arange(64) * 300, np.arange(64) * 200)).astype(np.uint16)[..., None]
         write(self.images / "a.png", png_of(smooth))

@@ -430,6 +430,24 @@ class Classes(Silence):
         folder = self.images("ant/9.png", "bee/9.png", folder="set/val")
         self.expect_warning(folder, {"ant/9.png": 0, "bee/9.png": 1})
 
+    def test_classes_that_are_the_parts_of_a_data_set_are_told(self):
+        folder = self.images("Val/cat/1.png", "train/cat/2.png", "train/dog/3.png", folder="set")
+        labels = {"Val/cat/1.png": 0, "train/cat/2.png": 1, "train/dog/3.png": 1}
+        why = (
+            'the classes are "Val" and "train": to convert one part give "{}"; '
+            'its classes are "cat" and "dog"'
+        )
+        self.expect_warning(folder, labels, "warning", why.format(folder / "train"))
+        result = self.assert_code(self.convert(folder, "--dry-run"), 0)
+        self.assertIn(why.format(folder / "train"), result.out)
+
+    def test_parts_without_folders_and_parts_among_other_classes_are_not_told(self):
+        folder = self.images("train/1.png", "val/2.png")
+        self.expect_warning(folder, {"train/1.png": 0, "val/2.png": 1})
+        self.out = self.path / "other"
+        folder = self.images("bus/new/1.png", "train/old/2.png", folder="rail")
+        self.expect_warning(folder, {"bus/new/1.png": 0, "train/old/2.png": 1})
+
     def test_with_the_list_nothing_is_told(self):
         self.images("ant/1.png", "bee/1.png", folder="set/train")
         folder = self.images("bee/9.png", folder="set/val")

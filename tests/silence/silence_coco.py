@@ -443,6 +443,31 @@ class Coco(Targets):
         self.coco["images"][0].update(width=16)
         self.expect_refused(self.arguments("--on-error", "fail"), "0.png", "annotations are for 16x32")
 
+    def test_annotations_that_are_all_of_other_images(self):
+        for annotation in self.coco["annotations"]:
+            annotation["image_id"] += 900
+        why = "none of its 6 annotations is of an input: annotation 1 is of "
+        self.refused(why + "image 910, which the file does not have", "image_id")
+        for i in range(6):
+            self.coco["images"].append({"id": 910 + i, "file_name": f"z{i}.png", "width": 32, "height": 32})
+        self.refused(why + '"z0.png", which is not among the inputs')
+
+    def test_objects_that_are_all_of_unknown_categories(self):
+        why = "none of its objects is of one of its {} categories: annotation 1 is of category {}, which"
+        self.coco["annotations"].append({"id": 50, "image_id": 10, "caption": "a dog"})
+        categories = self.coco.pop("categories")
+        self.refused(why.format(0, 7))
+        self.coco["categories"] = categories
+        for annotation in self.coco["annotations"]:
+            annotation["category_id"] = 8
+        self.refused(why.format(2, 8))
+
+    def test_captions_need_no_categories(self):
+        del self.coco["categories"]
+        self.coco["annotations"] = [{"id": 50, "image_id": 10, "caption": "a dog"}]
+        self.assert_code(self.convert(*self.arguments()), 0)
+        self.assertEqual(self.ragged("captions")["0.png"], b"a dog")
+
     def test_missing_fail_stops_at_each(self):
         for change, word in (
             ({"category_id": 99}, "category 99"),

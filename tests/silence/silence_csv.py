@@ -246,6 +246,10 @@ class Csv(Silence):
                 "".join(f"{i}.png{mark}{i}\n" for i in range(6)), "line 1", "1 fields, but 2 are expected"
             )
 
+    def test_a_class_with_a_zero_byte(self):
+        text = "".join(f"{i}.png,{'cat' if i else chr(0).join('cat')}\n" for i in range(6))
+        self.expect_refused(self.given(text.encode()), "l.csv", "line 1", "c\\x00a\\x00t", "zero byte")
+
     def test_utf_16(self):
         self.expect_refused(
             self.given("".join(f"{i}.png,{i}\n" for i in range(6)).encode("utf-16")), "l.csv", "line"

@@ -190,6 +190,12 @@ class Lists(Silence):
         write(self.path / "list.txt", text)
         self.expect_refused([f"@{self.path}/list.txt"], "")
 
+    def test_paths_that_end_with_zero_bytes(self):
+        text = b"".join(os.fsencode(self.images / key) + b"\0" for key in self.samples)
+        for given, name in ((text, "list.txt"), (b"\n" + text, "line 2")):
+            write(self.path / "list.txt", given)
+            self.expect_refused([f"@{self.path}/list.txt"], name, "zero byte", "find without -print0")
+
     def test_an_empty_list(self):
         for given in (self.file(), self.file("", "")):
             self.expect_refused([given], "nothing to convert")

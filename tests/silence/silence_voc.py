@@ -194,7 +194,39 @@ class Voc(Targets):
                 os.unlink(self.images / f"{i}.png")
             self.expect_boxes(self.arguments(), {f"{i}.tif": self.right[f"{i}.png"] for i in range(6)})
 
+    def test_extensions_in_upper_case(self):
+        os.rename(self.folder / "0.xml", self.folder / "0.XML")
+        self.stored()
+        write(self.folder / "0.xml", voc().encode())
+        self.out = self.path / "no"
+        self.expect_refused(self.arguments(), '"0.XML" and "0.xml" differ only in the case')
+
     # --- rejects ---
+
+    def test_one_file_for_two_images(self):
+        samples = {f"{i}.png": i for i in range(4)}
+        both = ["4.gif", "4.png", "5.gif", "5.png"]
+        why = (
+            'annotations "{0}.xml": they belong to "{0}.gif" and "{0}.png", and which of them cannot be told'
+        )
+        rejected = {name: why.format(name[0]) for name in both}
+        for i in (4, 5):
+            write(self.images / f"{i}.gif", picture(i))
+            del self.right[f"{i}.png"]
+        self.label(5, voc(more="<filename>5.jpg</filename>"))
+        for i in range(4):
+            self.right[f"{i}.png"] = [(RIGHT[0], 0, *RIGHT[2:])]
+        self.expect_objects(self.arguments(), samples, self.right, rejected=rejected)
+
+    def test_one_file_for_two_images_that_names_one(self):
+        write(self.images / "0.gif", picture(0))
+        self.label(0, voc(more="<filename>/data/0.png</filename>"))
+        self.expect_objects(
+            self.arguments(),
+            {f"{i}.png": i for i in range(6)},
+            self.right,
+            rejected={"0.gif": 'annotations "0.xml": its filename is "/data/0.png", which is another of'},
+        )
 
     def test_a_file_of_another_picture(self):
         self.rejected(

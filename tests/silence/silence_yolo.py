@@ -81,10 +81,37 @@ class Yolo(Targets):
         self.label(9, LINE)
         self.stored(told=['1 annotations without their image: "9.txt" belongs to no input'])
 
-    def test_names_of_another_case_are_other_names(self):
+    def test_extensions_in_upper_case(self):
         os.rename(self.labels_folder / "0.txt", self.labels_folder / "0.TXT")
-        self.right["0.png"] = []
-        self.stored(told=['1 images without: "0.png"'])
+        os.rename(self.labels_folder / "1.txt", self.labels_folder / "1.Txt")
+        self.label(2, "2 0.9 0.5 0.6 0.5")
+        os.rename(
+            self.labels_folder / "2.txt", self.labels_folder / "2.TXT"
+        )  # messages have the name as it is
+        self.right["2.png"] = [([19.2, 8, 32, 24], 2, 307.2, 0)]
+        write(self.labels_folder / "classes.TXT", b"ant\nbee\ncow\n")
+        self.stored(told=['cut: object 1 of "2.TXT" reaches from'])
+        self.assertEqual(json.loads(info(self.out)["pipeline"]["categories"]), ["ant", "bee", "cow"])
+
+    def test_extensions_in_upper_case_in_a_folder_that_is_a_link(self):
+        write(self.images / "more" / "6.png", picture(6))
+        write(self.path / "else" / "6.TXT", LINE.encode())
+        (self.labels_folder / "more").symlink_to(self.path / "else")
+        self.expect_boxes(self.arguments(), {**self.right, "more/6.png": [RIGHT]})
+
+    def test_two_files_that_differ_in_the_case_of_their_extension(self):
+        write(self.labels_folder / "0.TXT", LINE.encode())
+        self.expect_refused(self.arguments(), '"0.TXT" and "0.txt" differ only in the case')
+
+    def test_names_of_another_case_are_other_names(self):
+        os.rename(self.images / "0.png", self.images / "a.png")
+        os.rename(self.labels_folder / "0.txt", self.labels_folder / "A.txt")
+        del self.right["0.png"]
+        self.expect_boxes(
+            self.arguments(),
+            {**self.right, "a.png": []},
+            told=['1 images without: "a.png"', '"A.txt" belongs to no input'],
+        )
 
     def test_a_box_that_reaches_beyond_the_picture_is_cut_and_told(self):
         self.label(0, "2 0.9 0.5 0.6 0.5")
@@ -131,6 +158,19 @@ class Yolo(Targets):
         self.assertEqual(struct.unpack("<6f", points["1.png"]), (16, 8, 2, 0, 0, 0))
 
     # --- rejects ---
+
+    def test_one_file_for_two_images(self):
+        write(self.images / "0.gif", picture(6))
+        write(self.images / "00.png", picture(6))
+        self.label("00", LINE)
+        del self.right["0.png"]
+        why = 'annotations "0.txt": they belong to "0.gif" and "0.png", and which of them cannot be told'
+        self.expect_objects(
+            self.arguments(),
+            {**{f"{i}.png": i for i in range(1, 6)}, "00.png": 6},
+            {**self.right, "00.png": [RIGHT]},
+            rejected={"0.gif": why, "0.png": why},
+        )
 
     def test_too_few_and_too_many_numbers(self):
         self.rejected(
@@ -271,6 +311,40 @@ class Yolo(Targets):
         (self.images / "7.png").symlink_to("nowhere")
         self.expect_refused(
             self.arguments("--on-error", "fail", "--missing", "empty"), '"7.png"', "on-error fail"
+        )
+
+    def test_names_in_yaml_and_json(self):
+        rest = "give a file with one name a line; of a YAML file, the list under names"
+        for name in ("data.yaml", "data.YML", "names.json"):
+            file = write(self.path / name, b"ant\nbee\ncow\n")
+            self.expect_refused(self.arguments("--box-classes", file), name, "not a list of names", rest)
+        for line in (
+            "0: ant",
+            "  2:  ant",
+            "nc: 3",
+            "names:",
+            "- ant",
+            "['ant', 'bee']",
+            "[",
+            '{"ant": 0}',
+            "val:\timages",
+        ):
+            file = write(self.path / "names.txt", f"bee\n{line}\ncow\n".encode())
+            self.expect_refused(
+                self.arguments("--box-classes", file),
+                "names.txt",
+                "line 2 is",
+                "a line of YAML or JSON",
+                rest,
+            )
+        write(self.labels_folder / "classes.txt", b"names: [ant]\nnc: 1\n")
+        self.expect_refused(self.arguments(), "classes.txt", "line 1 is", rest)
+
+    def test_names_with_colons_and_tabs_behind_them(self):
+        write(self.labels_folder / "classes.txt", b"Alien: Covenant\t\n12:30\t \nb-\n")
+        self.stored()
+        self.assertEqual(
+            json.loads(info(self.out)["pipeline"]["categories"]), ["Alien: Covenant", "12:30", "b-"]
         )
 
     def test_names_that_come_twice(self):

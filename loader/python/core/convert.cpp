@@ -29,6 +29,15 @@ void set(T& target, const nb::dict& given, const char* name) {
   if (given.contains(name)) target = nb::cast<T>(given[name]);
 }
 
+// Python has no paths with zero bytes, and has checked that it is a path.
+std::filesystem::path path_of(const nb::dict& given, const char* name) {
+  std::filesystem::path path;
+  if (!nb::try_cast(nb::object(given[name]), path))
+    throw Error(ErrorCode::invalid_argument,
+                "`" + std::string(name) + "` has a zero byte, and no file has such a name: remove it");
+  return path;
+}
+
 // A value as shardify's option takes it.
 std::string text_of(const nb::handle& value) {
   if (nb::isinstance<nb::bool_>(value)) return nb::cast<bool>(value) ? "true" : "false";
@@ -50,8 +59,8 @@ convert::Options options_of(const nb::dict& given) {
   }
   convert::Options options;
   convert::apply(words, options);
-  options.images = nb::cast<std::filesystem::path>(given["images"]).native();
-  set(options.out, given, "out");
+  options.images = path_of(given, "images").native();
+  if (given.contains("out")) options.out = path_of(given, "out");
   if (given.contains("classes"))
     for (nb::handle name : nb::cast<nb::list>(given["classes"])) {
       const auto bytes = nb::cast<nb::bytes>(name);

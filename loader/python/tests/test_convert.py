@@ -294,6 +294,35 @@ def test_classes_are_a_list_a_file_or_another_data_set(tmp_path):
     assert not (tmp_path / "bad").exists()
 
 
+def test_paths_with_zero_bytes_are_refused(images, tmp_path):
+    for call, name in (
+        (lambda: sl.convert(f"{images}\0x", tmp_path / "out"), "images"),
+        (lambda: sl.convert(images, f"{tmp_path}/out\0x"), "out"),
+        (lambda: sl.Source(f"{images}\0x"), "images"),
+        (lambda: sl.Writer(f"{tmp_path}/out\0x"), "out"),
+        (lambda: sl.convert(images, tmp_path / "out", coco=f"{images}\0x"), "coco"),
+    ):
+        with pytest.raises(sl.InvalidArgumentError, match=f"^{name} .*has a zero byte"):
+            call()
+    (png, *_) = images.rglob("*.png")
+    with sl.Writer(tmp_path / "out", resize=8, crop=8) as writer:
+        with pytest.raises(sl.InvalidArgumentError, match=r"\.png.x00x\" has a zero byte"):
+            writer.add("a.png", f"{png}\0x")
+        writer.add("a.png", png)
+
+
+def test_classes_that_are_the_parts_of_a_data_set_are_told(tmp_path):
+    for part in ("train", "val"):
+        make_images(tmp_path / "set" / part, each=1)
+    words = (
+        r'the classes are "train" and "val": to convert one part give ".*/set/train"; its classes are "ant", '
+    )
+    with pytest.warns(sl.ConversionWarning, match=words):
+        sl.plan(tmp_path / "set", tmp_path / "out", resize=8, crop=8)
+    with pytest.warns(sl.ConversionWarning, match=words):
+        sl.convert(tmp_path / "set", tmp_path / "out", resize=8, crop=8)
+
+
 def test_images_that_would_be_enlarged_are_told_before(tmp_path):
     images = make_images(tmp_path / "images", each=2)
     with pytest.warns(

@@ -110,3 +110,31 @@ def test_uint8_arrays_that_are_no_images_are_declared(tmp_path):
         for key, array in (("a", volume), ("b", volume + 1), ("c", volume + 2)):
             writer.add(key, array)
     assert [int(image.ravel()[0]) for image, _ in sl.Dataset(tmp_path / "out")] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "dtype, value, words",
+    [
+        (
+            "float16",
+            np.float32(70000),
+            "the value 70000 at row 1, column 2 of its sample is too large for dtype f16",
+        ),
+        ("bfloat16", np.float32(3.4e38), "too large for dtype bf16: dtype f32 keeps it"),
+        ("float32", np.float64(1e300), "the value 1e\\+300 at row 1, column 2 is too large for dtype f32"),
+    ],
+)
+def test_arrays_with_floats_that_the_dtype_cannot_hold_are_refused(tmp_path, dtype, value, words):
+    array = np.full((4, 5), np.inf, np.asarray(value).dtype)  # which stays
+    how = {"channels": 1, "dtype": dtype, "size": "original"}
+    with sl.Writer(tmp_path / "right", **how) as writer:
+        writer.add("a", array)
+    array[1, 2] = value
+    with (
+        pytest.raises(sl.CorruptError, match=words),
+        sl.Writer(tmp_path / "out", on_error="fail", **how) as writer,
+    ):
+        writer.add("a", array)
+    np.save(tmp_path / "x.npy", array[None])
+    with pytest.raises(sl.CorruptError, match=words):
+        sl.Source(tmp_path / "x.npy", **how)[0]

@@ -21,7 +21,8 @@ namespace shard::image {
 
 struct WideInfo {
   Format format = Format::unknown;
-  // u8, u16, f16 or f32. Signed integers and f64 of a file are f32 here.
+  // u8, u16, f16 or f32. Signed integers and f64 of a file are f32 here; decode_wide() refuses a finite f64
+  // that f32 cannot hold (unsupported).
   DType dtype = DType::u8;
   std::uint32_t channels = 3;
   // Upright.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -13,6 +14,7 @@
 #include <unordered_map>
 
 #include "base/text/quote.hpp"
+#include "base/text/words.hpp"
 #include "convert/annotations/class_labels.hpp"
 #include "shard/convert/input_name.hpp"
 #include "shard/error.hpp"
@@ -82,11 +84,19 @@ std::vector<std::string> class_folders(const fs::path& folder) {
   return found;
 }
 
+bool names_training(std::string_view folder) {
+  const std::string name = ascii_lower(folder);
+  return name == "train" || name == "training";
+}
+
+bool names_other_part(std::string_view folder) {
+  static const std::set<std::string> kParts{"val", "valid", "validation", "test", "testing", "dev", "eval"};
+  return kParts.count(ascii_lower(folder)) != 0;
+}
+
 // IMAGES/../train of IMAGES = .../val.
 std::optional<fs::path> training_folder(const fs::path& images) {
-  static const std::set<std::string_view> kParts{"val",  "valid", "validation", "test", "testing", "dev",
-                                                 "eval", "Val",   "Test",       "VAL",  "TEST"};
-  if (kParts.count(images.filename().native()) == 0) return std::nullopt;
+  if (!names_other_part(images.filename().native())) return std::nullopt;
   std::error_code error;
   for (const char* name : {"train", "training", "Train", "TRAIN"}) {
     const fs::path beside = images.parent_path() / name;
@@ -95,18 +105,62 @@ std::optional<fs::path> training_folder(const fs::path& images) {
   return std::nullopt;
 }
 
+// "a", "b" and 7 more
+std::string names_text(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i) {
+    const bool last = i + 1 == names.size();
+    text += fmt::format("{}{}", i == 0 ? "" : last ? " and " : ", ", quoted(names[i]));
+  }
+  return names.size() > kMost ? fmt::format("{} and {} more", text, names.size() - kMost) : text;
+}
+
+// The folders in each top-level folder that have inputs, sorted.
+std::map<std::string, std::set<std::string>> folders_of_folders(const InputList& list) {
+  std::map<std::string, std::set<std::string>> found;
+  for (const Input& input : list.inputs) {
+    const std::string_view path = list.path_inside(input);
+    const std::size_t top = path.find('/');
+    const std::size_t below = top == std::string_view::npos ? top : path.find('/', top + 1);
+    if (below != std::string_view::npos)
+      found[std::string(path.substr(0, top))].emplace(path.substr(top + 1, below - top - 1));
+  }
+  return found;
+}
+
+// If the classes are train, val, ..., each with folders in it: these are the classes that are meant.
+std::optional<std::string> parts_warning(const Options& options, const InputList& list) {
+  const auto is_part = [](const std::string& name) { return names_training(name) || names_other_part(name); };
+  const std::vector<std::string>& parts = list.folders;
+  if (!options.labels.empty() || list.has_numbers || !std::all_of(parts.begin(), parts.end(), is_part))
+    return std::nullopt;
+  const auto below = folders_of_folders(list);
+  if (parts.empty() || below.size() != parts.size()) return std::nullopt;
+  const auto train = std::find_if(parts.begin(), parts.end(), names_training);
+  const std::string& part = train == parts.end() ? parts.front() : *train;
+  const std::set<std::string>& classes = below.at(part);
+  std::error_code error;
+  return fmt::format("the classes are {}: to convert one part give {}; its classes are {}", names_text(parts),
+                     fs::is_directory(options.images, error)
+                         ? quoted(fs::path(options.images) / part)
+                         : fmt::format("the images of {} alone", quoted(part)),
+                     names_text({classes.begin(), classes.end()}));
+}
+
 }  // namespace
 
-std::vector<std::string> class_warnings(const Options& options, const LabelTable& labels) {
+std::vector<std::string> class_warnings(const Options& options, const InputList& list,
+                                        const LabelTable& labels) {
   const bool boxes = !options.coco.empty() || !options.yolo.empty() ||
                      !options.voc.empty();  // classes.txt may be about these
-  std::error_code error;
-  if (!options.classes.empty() || labels.classes.empty() || is_remote(options.images) ||
-      !fs::is_directory(options.images, error))
-    return {};
-  fs::path images = fs::weakly_canonical(options.images, error);
-  if (error) return {};
   std::vector<std::string> found, warnings;
+  if (!options.classes.empty() || labels.classes.empty()) return {};
+  if (const auto parts = parts_warning(options, list)) warnings.push_back(*parts);
+  std::error_code error;
+  if (is_remote(options.images) || !fs::is_directory(options.images, error)) return warnings;
+  fs::path images = fs::weakly_canonical(options.images, error);
+  if (error) return warnings;
   for (const std::string& name : labels.classes) found.push_back(unescape_key(name));
   const auto warn = [&](const fs::path& what, const std::vector<std::string>& names) {
     const auto differs = difference_to(names, found);

@@ -11,7 +11,7 @@ namespace shard::convert {
 // Throws invalid_argument for an empty name, and for one that occurs twice.
 void check_class_names(const std::vector<std::string>& classes);
 
-// One name a line, of a text file. Errors: not_found, io, invalid_argument.
+// One name a line, of a text file. Errors: not_found, io, invalid_argument (lines of YAML or JSON, too).
 std::vector<std::string> names_in_file(const std::filesystem::path& path);
 
 // The names of the classes of objects (Options::box_classes): of such a file, or the categories of another
@@ -34,7 +34,9 @@ std::string new_classes_warning(const std::vector<std::string>& there, const std
                                 const std::string& out);
 
 // What lies beside the images and gives their classes other numbers: classes.txt, and the folder `train` of a
-// folder `val`. Sentences for people; empty if nothing does.
-std::vector<std::string> class_warnings(const Options& options, const LabelTable& labels);
+// folder `val`; and classes that are the parts of a data set: `train` and `val`, with the classes below them.
+// Sentences for people; empty if there is nothing to say.
+std::vector<std::string> class_warnings(const Options& options, const InputList& list,
+                                        const LabelTable& labels);
 
 }  // namespace shard::convert

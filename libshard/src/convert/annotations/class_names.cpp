@@ -16,6 +16,7 @@
 #include "base/text/json.hpp"
 #include "base/text/quote.hpp"
 #include "base/text/utf8.hpp"
+#include "base/text/words.hpp"
 #include "convert/annotations/class_labels.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
@@ -33,6 +34,27 @@ constexpr std::size_t kMaxClasses = 1'000'000;
 
 [[noreturn]] void refuse_names(const std::string& why) { throw Error(ErrorCode::invalid_argument, why); }
 
+constexpr std::string_view kOneNameALine =
+    "give a file with one name a line; of a YAML file, the list under names";
+
+bool is_structured_file(const fs::path& path) {
+  const std::string extension = ascii_lower(path.extension().native());
+  return extension == ".yaml" || extension == ".yml" || extension == ".json";
+}
+
+// Whether a line is one of YAML or JSON: "0: person", "nc: 80", "names:", "- person", "['person', 'car']",
+// "{". Names like "Alien: Covenant" are not.
+bool is_structured_line(std::string_view line) {
+  constexpr std::string_view kKey = "abcdefghijklmnopqrstuvwxyz_0123456789";
+  line = trimmed(line, " \t");
+  if (line == "[" || line == "{" || line.starts_with("- ")) return true;
+  if ((line.starts_with('[') && line.ends_with(']')) || (line.starts_with('{') && line.ends_with('}')))
+    return true;
+  const std::size_t key = std::min(line.find_first_not_of(kKey), line.size());
+  const std::string_view rest = line.substr(key);
+  return key != 0 && (rest == ":" || rest.starts_with(": ") || rest.starts_with(":\t"));
+}
+
 }  // namespace
 
 void check_class_names(const std::vector<std::string>& classes) {
@@ -41,6 +63,9 @@ void check_class_names(const std::vector<std::string>& classes) {
     refuse_names(fmt::format("`classes` has {} names: at most {}", classes.size(), kMaxClasses));
   for (std::size_t i = 0; i < classes.size(); ++i) {
     if (classes[i].empty()) refuse_names(fmt::format("`classes` has an empty name, for the label {}", i));
+    if (classes[i].find('\0') != std::string::npos)
+      refuse_names(fmt::format("`classes` has a zero byte in {}, the name of label {}: remove it",
+                               quoted(classes[i]), i));
     const auto [at, added] = seen.emplace(classes[i], i);
     if (!added)
       refuse_names(
@@ -55,17 +80,22 @@ std::vector<std::string> names_in_file(const fs::path& path) {
   std::string_view text = as_text(bytes);
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   const auto refuse = [&](const std::string& why) { refuse_names(fmt::format("{}: {}", quoted(path), why)); };
+  if (is_structured_file(path)) refuse(fmt::format("it is not a list of names: {}", kOneNameALine));
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ' || line.back() == '\t'))
+      line.remove_suffix(1);
     if (line.empty() && text.empty()) break;
     if (line.empty())
       refuse(
           fmt::format("line {} is empty: it must be the name of class {}", names.size() + 1, names.size()));
     if (!is_utf8(line) || line.find('\0') != std::string_view::npos)
       refuse(fmt::format("line {} is not UTF-8 text", names.size() + 1));
+    if (is_structured_line(line))
+      refuse(fmt::format("line {} is {}, a line of YAML or JSON: {}", names.size() + 1, quoted_excerpt(line),
+                         kOneNameALine));
     if (!seen.insert(line).second) refuse(fmt::format("it has {} twice", quoted_excerpt(line)));
     if (names.size() == kMaxClasses) refuse(fmt::format("more than {} names", kMaxClasses));
     names.emplace_back(line);

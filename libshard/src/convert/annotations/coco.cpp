@@ -47,6 +47,8 @@ class CocoAnnotations::Impl {
           coco_.images.size(), list.inputs.size(),
           coco_.images.empty() ? "none" : quoted_key(escape_key(coco_.images.front().file_name)),
           quoted_key(list.inputs.front().key())));
+    require_annotations();
+    require_categories();
     note_annotations_without_image();
     take_inputs(list);
   }
@@ -131,17 +133,60 @@ class CocoAnnotations::Impl {
     return {first, last};
   }
 
+  // Why no input has the annotation; empty if one has it.
+  std::string without_input(const CocoAnnotation& annotation) const {
+    const CocoImage* const image = image_with(annotation.image);
+    if (image == nullptr)
+      return fmt::format("annotation {} is of image {}, which the file does not have", annotation.id,
+                         annotation.image);
+    if (input_of_[static_cast<std::size_t>(image - coco_.images.data())] != kNone) return {};
+    return fmt::format("annotation {} is of {}, which is not among the inputs", annotation.id,
+                       quoted_key(escape_key(image->file_name)));
+  }
+
   void note_annotations_without_image() {
-    for (const CocoAnnotation& annotation : coco_.annotations) {
-      const CocoImage* const image = image_with(annotation.image);
-      if (image == nullptr)
-        missing(counts_.without_image,
-                fmt::format("annotation {} is of image {}, which the file does not have", annotation.id,
-                            annotation.image));
-      else if (input_of_[static_cast<std::size_t>(image - coco_.images.data())] == kNone)
-        missing(counts_.without_image, fmt::format("annotation {} is of {}, which is not among the inputs",
-                                                   annotation.id, quoted_key(escape_key(image->file_name))));
-    }
+    for (const CocoAnnotation& annotation : coco_.annotations)
+      if (const std::string why = without_input(annotation); !why.empty())
+        missing(counts_.without_image, why);
+  }
+
+  // A file whose annotations are all of other images is not that of these inputs.
+  void require_annotations() const {
+    const auto& all = coco_.annotations;
+    if (all.empty() || std::any_of(all.begin(), all.end(),
+                                   [&](const auto& annotation) { return without_input(annotation).empty(); }))
+      return;
+    refuse(
+        fmt::format("none of its {} annotations is of an input: {}; give the file of these images, with the "
+                    "ids of its images as image_id",
+                    all.size(), without_input(all.front())));
+  }
+
+  // An object has a category, a caption has none.
+  bool is_object(const CocoAnnotation& annotation) const {
+    return annotation.has_box || annotation.keypoints != 0 || (has_boxes_ && annotation.caption == 0);
+  }
+  const CocoCategory* category_of(const CocoAnnotation& annotation) const {
+    const auto at = std::lower_bound(coco_.categories.begin(), coco_.categories.end(), annotation.category,
+                                     [](const CocoCategory& of, std::int64_t id) { return of.id < id; });
+    return at == coco_.categories.end() || at->id != annotation.category ? nullptr : &*at;
+  }
+  static std::string unknown_category(const CocoAnnotation& annotation) {
+    return fmt::format("annotation {} is of category {}, which the file does not have", annotation.id,
+                       annotation.category);
+  }
+
+  void require_categories() const {
+    const auto& all = coco_.annotations;
+    const auto first =
+        std::find_if(all.begin(), all.end(), [&](const auto& annotation) { return is_object(annotation); });
+    if (first == all.end() || std::any_of(first, all.end(), [&](const auto& annotation) {
+          return is_object(annotation) && category_of(annotation) != nullptr;
+        }))
+      return;
+    refuse(
+        fmt::format("none of its objects is of one of its {} categories: {}; complete its list of categories",
+                    coco_.categories.size(), unknown_category(*first)));
   }
 
   // Images that have no annotations are noted, and left out with `missing` skip.
@@ -171,8 +216,7 @@ class CocoAnnotations::Impl {
       bool first = true;
       for (const CocoAnnotation& annotation : annotations_of(*image)) {
         add_caption(annotation, text, first);
-        const bool object = annotation.has_box || annotation.keypoints != 0;
-        if (object || (has_boxes_ && annotation.caption == 0)) add_object(annotation, size, view, rows);
+        if (is_object(annotation)) add_object(annotation, size, view, rows);
       }
     }
     columns.add(rows);
@@ -192,13 +236,8 @@ class CocoAnnotations::Impl {
 
   void add_object(const CocoAnnotation& annotation, image::Size size, const SampleView& view,
                   ObjectRows& rows) {
-    const auto category =
-        std::lower_bound(coco_.categories.begin(), coco_.categories.end(), annotation.category,
-                         [](const CocoCategory& of, std::int64_t id) { return of.id < id; });
-    if (category == coco_.categories.end() || category->id != annotation.category)
-      return missing(counts_.unknown_category,
-                     fmt::format("annotation {} is of category {}, which the file does not have",
-                                 annotation.id, annotation.category));
+    const CocoCategory* const category = category_of(annotation);
+    if (category == nullptr) return missing(counts_.unknown_category, unknown_category(annotation));
     const auto& [x, y, width, height] = annotation.box;
     if (has_boxes_ && !annotation.has_box)
       return missing(counts_.invalid_boxes, fmt::format("annotation {} has no bbox", annotation.id));
@@ -213,7 +252,7 @@ class CocoAnnotations::Impl {
                      fmt::format("annotation {} has an area of {}", annotation.id, annotation.area));
     const ImageObject object{{x, y, x + width, y + height},
                              annotation.has_area ? annotation.area : width * height,
-                             category - coco_.categories.begin(),
+                             category - coco_.categories.data(),
                              annotation.crowd};
     if (has_boxes_ && reaches_beyond(object.box, size.width, size.height, 1) &&
         counts_.beyond_image.number++ == 0)

@@ -14,7 +14,8 @@
 namespace shard::convert {
 
 // The annotations of options.coco. The geometry is that of options.preprocess. Errors: invalid_argument (no
-// such JSON, an image twice, what options.missing refuses), not_found, io; each names the file.
+// such JSON, an image twice, no annotation of an input, no object of a known category, what options.missing
+// refuses), not_found, io; each names the file.
 class CocoAnnotations {
  public:
   // `options` must outlive the object.

@@ -14,12 +14,12 @@
 
 #include "base/bytes.hpp"
 #include "base/files/file.hpp"
-#include "base/files/file_io.hpp"
 #include "base/system/parallel.hpp"
 #include "base/text/quote.hpp"
 #include "base/text/utf8.hpp"
 #include "convert/annotations/class_labels.hpp"
 #include "convert/annotations/label_file.hpp"
+#include "convert/annotations/label_folder.hpp"
 #include "convert/sources/input_file.hpp"
 #include "shard/error.hpp"
 #include "shard/image/wide.hpp"
@@ -31,39 +31,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Paths below the folder, relative to it, without the extension. Hidden files are passed over.
-std::set<std::string> files_below(const fs::path& folder, const std::string& extension) {
-  std::set<std::string> found;
-  std::error_code error;
-  const auto check = [&] {
-    if (error)
-      throw Error(ErrorCode::io,
-                  fmt::format("cannot read the folder {}: {}", quoted(folder), error.message()));
-  };
-  fs::recursive_directory_iterator at(folder, error);
-  check();
-  for (; at != fs::recursive_directory_iterator(); at.increment(error), check()) {
-    const fs::path& path = at->path();
-    if (path.extension() != extension || path.filename().native().starts_with('.')) continue;
-    std::string name = path.lexically_relative(folder).native();
-    name.resize(name.size() - extension.size());
-    found.insert(std::move(name));
-  }
-  return found;
-}
+std::string_view last_part_of(std::string_view path) { return path.substr(path.find_last_of("/\\") + 1); }
 
 }  // namespace
 
 class LabelFiles::Impl {
  public:
   explicit Impl(const Options& options)
-      : options_(options), yolo_(!options.yolo.empty()), folder_(yolo_ ? options.yolo : options.voc) {
-    std::error_code error;
-    if (!fs::is_directory(folder_, error)) refuse("not a folder: give the folder of the annotations");
-    files_ = files_below(folder_, extension());
+      : options_(options),
+        yolo_(!options.yolo.empty()),
+        folder_(checked_folder(yolo_ ? options.yolo : options.voc)),
+        files_(folder_, yolo_ ? ".txt" : ".xml") {
     fs::path names = options.box_classes;
-    if (names.empty() && yolo_ && fs::exists(folder_ / "classes.txt", error)) names = folder_ / "classes.txt";
-    if (names == folder_ / "classes.txt") files_.erase("classes");
+    if (const std::string* const file = yolo_ ? files_.find("classes") : nullptr) {
+      if (names.empty()) names = folder_ / *file;
+      if (names == folder_ / *file) files_.erase("classes");
+    }
     if (names.empty()) return;
     names_file_ = names;
     names_ = read_box_classes(names);
@@ -73,15 +56,18 @@ class LabelFiles::Impl {
     require_matches(list);
     std::vector<Input> with_file;
     for (Input& input : list.inputs) {
-      const std::string name = name_of(input);
-      const bool there = has_file(name);
-      if (!there)
+      std::string name = name_of(input);
+      const bool there = files_.find(name) != nullptr;
+      if (there)
+        inputs_of_[std::move(name)].push_back(input.path);
+      else
         missing(counts_.images_without, fmt::format("{} has no annotation", quoted_key(input.key())));
       if (there || options_.missing != Missing::skip) with_file.push_back(std::move(input));
     }
     list.inputs = std::move(with_file);
     read_files(list);
-    if (!yolo_) refuse_files_of_others(list);
+    for (const Input& input : list.inputs)
+      if (const LabelFile* const file = parsed_of(input)) check_owner(input, *file);
     reject_bad(list);
     note_unused();
   }
@@ -100,6 +86,12 @@ class LabelFiles::Impl {
   }
 
  private:
+  static const fs::path& checked_folder(const fs::path& folder) {
+    std::error_code error;
+    if (fs::is_directory(folder, error)) return folder;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: not a folder: give the folder of the annotations", quoted(folder)));
+  }
   [[noreturn]] void refuse(const std::string& why) const {
     throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", quoted(folder_), why));
   }
@@ -109,35 +101,28 @@ class LabelFiles::Impl {
     if (count.number++ == 0) count.first = what;
   }
 
-  std::string extension() const { return yolo_ ? ".txt" : ".xml"; }
   static std::string name_of(const Input& input) { return std::string(without_extension(input.path)); }
-  std::string file_of(const std::string& name) const { return name + extension(); }
-
-  // Folders that are links are not listed, but looked into.
-  bool has_file(const std::string& name) {
-    if (files_.contains(name)) return true;
-    if (!is_present(folder_ / file_of(name))) return false;
-    files_.insert(name);
-    return true;
+  // The file of an input that has one, for messages.
+  std::string file_of(const Input& input) const {
+    return quoted_key(escape_key(files_.all().at(name_of(input))));
   }
 
   void require_matches(const InputList& list) {
     if (std::any_of(list.inputs.begin(), list.inputs.end(),
-                    [&](const Input& input) { return has_file(name_of(input)); }))
+                    [&](const Input& input) { return files_.find(name_of(input)) != nullptr; }))
       return;
     refuse(fmt::format(
         "none of its {} {} files has the name of one of the {} inputs: its first is {}, the first "
         "input {}",
-        files_.size(), extension(), list.inputs.size(),
-        files_.empty() ? "none" : quoted_key(escape_key(file_of(*files_.begin()))),
+        files_.all().size(), files_.extension(), list.inputs.size(),
+        files_.all().empty() ? "none" : quoted_key(escape_key(files_.all().begin()->second)),
         quoted_key(list.inputs.front().key())));
   }
 
   void note_unused() {
-    for (const std::string& name : files_)
-      if (!parsed_.contains(name) && !bad_.contains(name))
-        missing(counts_.without_image,
-                fmt::format("{} belongs to no input", quoted_key(escape_key(file_of(name)))));
+    for (const auto& [name, file] : files_.all())
+      if (!inputs_of_.contains(name))
+        missing(counts_.without_image, fmt::format("{} belongs to no input", quoted_key(escape_key(file))));
   }
 
   // Parses the files of all inputs.
@@ -147,44 +132,46 @@ class LabelFiles::Impl {
     std::vector<InputReader> readers;
     for (unsigned i = 0; i < options_.threads(); ++i) readers.emplace_back(folder_);
     parallel_for(options_.threads(), list.inputs.size(), [&](unsigned thread, std::uint64_t i) {
-      const std::string name = name_of(list.inputs[i]);
-      if (!files_.contains(name)) return;
+      const auto at = files_.all().find(name_of(list.inputs[i]));
+      if (at == files_.all().end()) return;
       try {
-        files[i] = parse(readers[thread].read(file_of(name)));
+        files[i] = parse(readers[thread].read(at->second));
       } catch (const Error& error) {
         const bool unreadable = dynamic_cast<const UnreadableInput*>(&error) != nullptr;
         if (!unreadable && error.code() != ErrorCode::corrupt) throw;
-        why[i] = fmt::format("annotations {}: {}", quoted_key(escape_key(file_of(name))), error.what());
+        why[i] = fmt::format("annotations {}: {}", file_of(list.inputs[i]), error.what());
       }
     });
     for (std::size_t i = 0; i < list.inputs.size(); ++i) {
-      std::string name = name_of(list.inputs[i]);
       if (files[i])
-        parsed_.insert_or_assign(std::move(name), std::move(*files[i]));
+        parsed_.insert_or_assign(name_of(list.inputs[i]), std::move(*files[i]));
       else if (!why[i].empty())
-        bad_.insert_or_assign(std::move(name), std::move(why[i]));
+        bad_.emplace(list.inputs[i].path, std::move(why[i]));
     }
+    for (const Input& input : list.inputs) stems_.emplace(without_extension(last_part_of(input.path)));
   }
 
-  // A file that names another input is not that of the image with its own name,
-  // or one of the two names is wrong.
-  void refuse_files_of_others(const InputList& list) {
+  // A file that names another input is not that of the image with its own name, or one of the two names is
+  // wrong. The file of several inputs (1.jpg and 1.png) is that of the one which it names.
+  void check_owner(const Input& input, const LabelFile& file) {
     const auto stem = [](std::string_view path) {
-      return std::string(without_extension(path.substr(path.find_last_of("/\\") + 1)));
+      return std::string(without_extension(last_part_of(path)));
     };
-    std::set<std::string> stems;
-    for (const Input& input : list.inputs) stems.insert(stem(input.path));
-    for (const Input& input : list.inputs) {
-      const auto at = parsed_.find(name_of(input));
-      if (at == parsed_.end() || at->second.filename.empty()) continue;
-      const std::string named = stem(at->second.filename);
-      if (named == stem(input.path) || !stems.contains(named)) continue;
-      bad_.insert_or_assign(
-          name_of(input),
-          fmt::format("annotations {}: its filename is {}, which is another of the images",
-                      quoted_key(escape_key(file_of(name_of(input)))), quoted_excerpt(at->second.filename)));
-      parsed_.erase(at);
-    }
+    const std::string_view named = last_part_of(file.filename);
+    const std::vector<std::string>& all = inputs_of_.at(name_of(input));
+    if (all.size() > 1 &&
+        std::none_of(all.begin(), all.end(), [&](const auto& path) { return last_part_of(path) == named; }))
+      bad_.emplace(
+          input.path,
+          fmt::format("annotations {}: they belong to {} and {}, and which of them cannot be told: give "
+                      "images that are not the same different names",
+                      file_of(input), quoted_key(escape_key(all[0])), quoted_key(escape_key(all[1]))));
+    else if (all.size() > 1
+                 ? last_part_of(input.path) != named
+                 : !named.empty() && stem(named) != stem(input.path) && stems_.contains(stem(named)))
+      bad_.emplace(input.path,
+                   fmt::format("annotations {}: its filename is {}, which is another of the images",
+                               file_of(input), quoted_excerpt(file.filename)));
   }
 
   LabelFile parse(std::span<const std::byte> bytes) const {
@@ -211,22 +198,11 @@ class LabelFiles::Impl {
     return file;
   }
 
-  void reject_bad(InputList& list) {
-    std::vector<Input> good;
-    for (Input& input : list.inputs) {
-      const auto bad = bad_.find(name_of(input));
-      if (bad == bad_.end()) {
-        good.push_back(std::move(input));
-        continue;
-      }
-      if (options_.on_error == OnError::fail)
-        throw Error(ErrorCode::corrupt,
-                    fmt::format("{}: {} (`on_error` fail)", quoted_key(input.key()), bad->second));
-      list.rejects.push_back({input.key(), bad->second});
-    }
-    list.inputs = std::move(good);
-    std::sort(list.rejects.begin(), list.rejects.end(),
-              [](const Reject& a, const Reject& b) { return a.key < b.key; });
+  void reject_bad(InputList& list) const {
+    reject_inputs(list, [&](std::size_t i) {
+      const auto bad = bad_.find(list.inputs[i].path);
+      return bad == bad_.end() ? std::string() : bad->second;
+    });
   }
 
   const LabelFile* parsed_of(const Input& input) const {
@@ -290,8 +266,8 @@ class LabelFiles::Impl {
       note_beyond(input, k, of.object, yolo_ ? image::Size{1, 1} : size);
       if (!rows.add_box(of.object, view)) {
         if (counts_.cut_away.number++ == 0)
-          counts_.cut_away.first = fmt::format("object {} of {} lies outside of the sample", k + 1,
-                                               quoted_key(escape_key(file_of(name_of(input)))));
+          counts_.cut_away.first =
+              fmt::format("object {} of {} lies outside of the sample", k + 1, file_of(input));
         continue;
       }
       ++counts_.objects;
@@ -305,9 +281,8 @@ class LabelFiles::Impl {
     if (!reaches_beyond(of.box, extent.width, extent.height, yolo_ ? kOfFractions : 1)) return;
     if (counts_.beyond_image.number++ == 0)
       counts_.beyond_image.first =
-          fmt::format("object {} of {} reaches from {}, {} to {}, {} in {} x {}", object + 1,
-                      quoted_key(escape_key(file_of(name_of(input)))), of.box[0], of.box[1], of.box[2],
-                      of.box[3], extent.width, extent.height);
+          fmt::format("object {} of {} reaches from {}, {} to {}, {} in {} x {}", object + 1, file_of(input),
+                      of.box[0], of.box[1], of.box[2], of.box[3], extent.width, extent.height);
   }
 
   SampleView view_of(image::Size size) const {
@@ -317,8 +292,7 @@ class LabelFiles::Impl {
 
   void note_invalid(const Input& input, const LabelFile& file) {
     if (file.invalid_boxes.number == 0) return;
-    const std::string what =
-        fmt::format("{} {}", quoted_key(escape_key(file_of(name_of(input)))), file.invalid_boxes.first);
+    const std::string what = fmt::format("{} {}", file_of(input), file.invalid_boxes.first);
     missing(counts_.invalid_boxes, what);
     counts_.invalid_boxes.number += file.invalid_boxes.number - 1;
   }
@@ -326,11 +300,13 @@ class LabelFiles::Impl {
   const Options& options_;
   const bool yolo_;
   const fs::path folder_;
-  std::set<std::string> files_;  // without their extension
+  LabelFolder files_;
   fs::path names_file_;
   std::vector<std::string> names_;
-  std::unordered_map<std::string, LabelFile> parsed_;
-  std::unordered_map<std::string, std::string> bad_;
+  std::unordered_map<std::string, std::vector<std::string>> inputs_of_;  // their paths, by the file's name
+  std::set<std::string> stems_;                                          // of all inputs, without folders
+  std::unordered_map<std::string, LabelFile> parsed_;                    // by the file's name
+  std::unordered_map<std::string, std::string> bad_;                     // why, by the input's path
   AnnotationCounts counts_;
 };
 

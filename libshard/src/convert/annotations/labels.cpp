@@ -282,7 +282,13 @@ LabelTable labels_of(const ImageTable& file, InputList& list, std::size_t first,
       if (const LabelField field = field_of(row, first); !field.text.empty()) fields.push_back(field);
     kind = label_kind(fields, file.name());
     if (kind == LabelKind::names) {
-      for (const LabelField& field : fields) table.classes.emplace_back(field.text);
+      for (const LabelField& field : fields) {
+        if (field.text.find('\0') != std::string_view::npos)
+          throw Error(ErrorCode::invalid_argument,
+                      fmt::format("{}: line {}: the class {} has a zero byte: remove it", file.name(),
+                                  field.line, quoted_excerpt(field.text)));
+        table.classes.emplace_back(field.text);
+      }
       std::sort(table.classes.begin(), table.classes.end());
       table.classes.erase(std::unique(table.classes.begin(), table.classes.end()), table.classes.end());
     }

@@ -73,6 +73,9 @@ void Writer::Impl::check(const WriterRow& row) const {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("the key {} has {} bytes: at most {}", quoted_excerpt(row.key), row.key.size(),
                             kMaxKeyBytes));
+  if (row.file.native().find('\0') != std::string::npos)
+    refuse(fmt::format("the path {} has a zero byte, and no file has such a name: give the path without it",
+                       quoted(row.file)));
   check_columns_of(row);
   if (row.images.size() != spec.fields.size())
     refuse(fmt::format("{} further images, but the data set has {} such fields", row.images.size(),

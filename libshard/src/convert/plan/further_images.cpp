@@ -53,9 +53,36 @@ InputList list_files(const FurtherImages& from) {
   return files;
 }
 
-// The file of each input, by its position in the folder's list.
-std::vector<std::uint32_t> match_files(const FurtherImages& from, const InputList& files,
-                                       const InputList& list) {
+// The file of each input, and if that is also the file of another input, the other one. Positions in the
+// lists.
+struct FilesOfInputs {
+  std::vector<std::uint32_t> files;
+  std::vector<std::uint32_t> rivals;
+};
+
+// A file with the whole path of an input is its own. A file that several inputs have by its name without
+// extension (1.jpg and 1.png) may be that of each, so all of them are rivals.
+void find_rivals(const InputList& files, const InputList& list, FilesOfInputs& found) {
+  std::vector<std::uint32_t> owners(files.inputs.size(), kNoFile);
+  const auto is_own = [&](std::uint32_t input) {
+    return files.inputs[found.files[input]].path == list.inputs[input].path;
+  };
+  found.rivals.assign(list.inputs.size(), kNoFile);
+  for (std::uint32_t i = 0; i < list.inputs.size(); ++i) {
+    if (found.files[i] == kNoFile) continue;
+    std::uint32_t& owner = owners[found.files[i]];
+    if (owner == kNoFile) {
+      owner = i;
+    } else if (is_own(i)) {
+      found.rivals[std::exchange(owner, i)] = i;
+    } else {
+      found.rivals[i] = owner;
+      if (!is_own(owner)) found.rivals[owner] = i;
+    }
+  }
+}
+
+FilesOfInputs match_files(const FurtherImages& from, const InputList& files, const InputList& list) {
   constexpr std::uint32_t kSeveral = kNoFile - 1;
   std::unordered_map<std::string_view, std::uint32_t> by_path;
   std::unordered_map<std::string_view, std::uint32_t> by_stem;
@@ -64,15 +91,15 @@ std::vector<std::uint32_t> match_files(const FurtherImages& from, const InputLis
     by_path.emplace(path, i);
     if (const auto [at, added] = by_stem.emplace(without_extension(path), i); !added) at->second = kSeveral;
   }
-  std::vector<std::uint32_t> found;
-  found.reserve(list.inputs.size());
+  FilesOfInputs found;
+  found.files.reserve(list.inputs.size());
   for (const Input& input : list.inputs) {
     auto at = from.suffix.empty() ? by_path.find(input.path) : by_path.end();
     if (at == by_path.end()) {
       const std::string name = std::string(without_extension(input.path)) + from.suffix;
       at = by_stem.find(name);
       if (at == by_stem.end()) {
-        found.push_back(kNoFile);
+        found.files.push_back(kNoFile);
         continue;
       }
     }
@@ -80,9 +107,41 @@ std::vector<std::uint32_t> match_files(const FurtherImages& from, const InputLis
       refuse_field(from,
                    fmt::format("several files there have the name of {} with other extensions: keep one",
                                quoted_key(input.key())));
-    found.push_back(at->second);
+    found.files.push_back(at->second);
   }
+  find_rivals(files, list, found);
   return found;
+}
+
+// Why an input cannot have its file; empty if it can.
+std::string rivalry(const FurtherImages& from, const InputList& files, const InputList& list,
+                    const FilesOfInputs& found, std::size_t input) {
+  if (found.files[input] == kNoFile || found.rivals[input] == kNoFile) return {};
+  const Input& file = files.inputs[found.files[input]];
+  const Input& rival = list.inputs[found.rivals[input]];
+  if (file.path == rival.path)
+    return fmt::format(
+        "{0} {1}: it belongs to the image {1}, and none there is for {2} alone: give images "
+        "that are not the same different names",
+        from.name, quoted_key(file.key()), quoted_key(list.inputs[input].key()));
+  return fmt::format(
+      "{} {}: it belongs to {} and {}, and which of them cannot be told: give images that are "
+      "not the same different names",
+      from.name, quoted_key(file.key()), quoted_key(std::min(list.inputs[input].key(), rival.key())),
+      quoted_key(std::max(list.inputs[input].key(), rival.key())));
+}
+
+// Inputs that have rivals become rejects; `found` is then of those that are left.
+void reject_rivals(const FurtherImages& from, const InputList& files, InputList& list, FilesOfInputs& found) {
+  std::vector<std::string> reasons;
+  std::vector<std::uint32_t> left;
+  for (std::size_t i = 0; i < list.inputs.size(); ++i) {
+    reasons.push_back(rivalry(from, files, list, found, i));
+    if (reasons.back().empty()) left.push_back(found.files[i]);
+  }
+  if (left.size() == list.inputs.size()) return;
+  reject_inputs(list, [&](std::size_t i) { return std::move(reasons[i]); });
+  found = {std::move(left), {}};
 }
 
 image::WideInfo info_of(const FurtherImages& from, std::span<const std::byte> file,
@@ -209,9 +268,10 @@ FurtherFolders::FurtherFolders(const Options& options) : options_(options) {
 }
 
 void FurtherFolders::choose(InputList& list) {
-  for (std::size_t f = 0; f < folders_.size(); ++f) {
+  for (std::size_t f = 0; f < folders_.size() && !list.inputs.empty(); ++f) {
     const auto& [from, files] = folders_[f];
-    const auto found = match_files(*from, files, list);
+    FilesOfInputs matched = match_files(*from, files, list);
+    const std::vector<std::uint32_t>& found = matched.files;
     if (std::all_of(found.begin(), found.end(), [](std::uint32_t file) { return file == kNoFile; }))
       refuse_field(
           *from, fmt::format("none of its {} files has the name of one of the {} inputs: its first is {}, "
@@ -220,11 +280,11 @@ void FurtherFolders::choose(InputList& list) {
                              quoted_key(list.inputs.front().key())));
     FurtherCounts& counts = counts_[f];
     std::vector<bool> used(files.inputs.size());
+    for (const std::uint32_t file : found)
+      if (file != kNoFile) used[file] = true;
+    reject_rivals(*from, files, list, matched);
     for (std::size_t i = 0; i < found.size(); ++i) {
-      if (found[i] != kNoFile) {
-        used[found[i]] = true;
-        continue;
-      }
+      if (found[i] != kNoFile) continue;
       const std::string what = fmt::format("{} has no {}", quoted_key(list.inputs[i].key()), from->name);
       if (options_.missing == Missing::fail)
         refuse_field(
@@ -244,7 +304,7 @@ std::vector<FurtherField> FurtherFolders::fields(const InputList& list,
   for (const auto& [from, files] : folders_) {
     FurtherField& field = fields.emplace_back();
     field.from = *from;
-    for (const std::uint32_t file : match_files(*from, files, list))
+    for (const std::uint32_t file : match_files(*from, files, list).files)
       field.paths.push_back(file == kNoFile ? std::string() : files.inputs[file].path);
     choose_spec(preprocess, options_, field);
   }
@@ -335,7 +395,11 @@ std::vector<FurtherField> recorded_fields(const DatasetInfo& info, const std::ve
     FurtherField& field = fields.emplace_back();
     field.from = recorded_field(info, recorded, given);
     const InputList files = list_files(field.from);
-    for (const std::uint32_t file : match_files(field.from, files, inputs)) {
+    const FilesOfInputs found = match_files(field.from, files, inputs);
+    for (std::size_t i = 0; i < inputs.inputs.size(); ++i)
+      if (const std::string why = rivalry(field.from, files, inputs, found, i); !why.empty())
+        refuse_field(field.from, why);
+    for (const std::uint32_t file : found.files) {
       field.paths.push_back(file == kNoFile ? std::string() : files.inputs[file].path);
       std::error_code error;
       field.sizes.push_back(

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "base/system/cpu_count.hpp"
 #include "base/text/quote.hpp"
@@ -89,6 +90,11 @@ void Options::check_samples() const {
     check_columns(all);
   }
   preprocess.check();
+  for (const auto& [name, path] : {std::pair{"images", images}, {"out", out.native()}})
+    if (path.find('\0') != std::string::npos)
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("`{}` {} has a zero byte, and no file has such a name: remove it", name, quoted(path)));
   if (images.empty())
     throw Error(ErrorCode::invalid_argument, "`images` is empty: give a folder, @list.txt, or -");
   if (max_pixels < 1) throw Error(ErrorCode::invalid_argument, "`max_pixels` must be at least 1");

@@ -280,7 +280,7 @@ void find_labels(const Options& options, Plan& plan, AnnotationCounts& beside) {
                                             : labels_from_folders(plan.list);
   }
   if (!options.classes.empty()) use_class_names(options.classes, plan.list, plan.labels);
-  plan.warnings = class_warnings(options, plan.labels);
+  plan.warnings = class_warnings(options, plan.list, plan.labels);
   if (takes_member_columns(options))
     plan.columns = columns_from_members(plan.list, plan.labels, options.columns, options.unlisted);
 }

@@ -43,7 +43,7 @@ static const TextOption kOptions[] = {
       A folder with the boxes of each image in the format of Pascal VOC: the same path with the extension .xml)",
      false, path<&Options::voc>},
     {"box_classes", "--box-classes", "Input", "FILE|DATASET", "", R"(
-      The names of the classes of --yolo or --voc, one a line, or a data set that has their names. An image with another class is rejected. Without it: classes.txt in the
+      The names of the classes of --yolo or --voc, a text file with one a line (not YOLO's data.yaml), or a data set that has their names. An image with another class is rejected. Without it: classes.txt in the
       folder of --yolo, if it is there; all names that occur in --voc)",
      false, path<&Options::box_classes>},
     {"mask", "--mask", "Input", "DIR[,KEY=VALUE...]", "", R"(
@@ -224,6 +224,14 @@ void check_together(const TextOptions& text) {
         "`multiple` is for samples of any size: give `size` original, `longest`, `shortest` or `area` too");
 }
 
+// Systems would take a path up to its zero byte, which names another file.
+void check_bytes(const TextOptions& text) {
+  for (const TextOption& option : setters::kOptions)
+    for (const std::string& value : text.values(option.name))
+      if (value.find('\0') != std::string::npos)
+        setters::refuse(option.name, value, "it has a zero byte: remove it");
+}
+
 }  // namespace
 
 std::span<const TextOption> text_options() { return setters::kOptions; }
@@ -248,6 +256,7 @@ const std::vector<std::string>& TextOptions::values(std::string_view name) const
 
 void apply(const TextOptions& text, Options& options) {
   check_together(text);
+  check_bytes(text);
   setters::set_preset(options, "preset", text.has("preset") ? text.values("preset").front() : "train");
   for (const TextOption& option : setters::kOptions)
     if (option.name != "preset")

@@ -44,10 +44,17 @@ std::string plain_path(const std::string& path) {
 
 std::vector<std::string> read_paths(std::istream& in, const std::string& name) {
   std::vector<std::string> paths;
-  bool first = true;
-  for (std::string line; std::getline(in, line); first = false) {
-    if (first && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);  // the byte order mark of some editors
+  std::uint64_t number = 0;
+  for (std::string line; std::getline(in, line);) {
+    if (++number == 1 && line.starts_with("\xEF\xBB\xBF"))
+      line.erase(0, 3);  // the byte order mark of some editors
     if (!line.empty() && line.back() == '\r') line.pop_back();
+    // Systems would read another file: the path up to that byte.
+    if (line.find('\0') != std::string::npos)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("the list {}: line {} has a zero byte: give UTF-8 text in which each path ends "
+                              "with a line break (find without -print0)",
+                              name, number));
     if (!line.empty()) paths.push_back(plain_path(line));
   }
   if (in.bad()) throw Error(ErrorCode::io, fmt::format("reading the list {} failed", name));

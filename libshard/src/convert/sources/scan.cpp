@@ -66,6 +66,20 @@ const Input* find_key(const InputList& list, std::string_view raw) {
   return name.page == Input::kNoPage ? nullptr : find_input(list, name.path, name.page);
 }
 
+void reject_inputs(InputList& list, const std::function<std::string(std::size_t)>& reason_of) {
+  std::vector<Input> kept;
+  kept.reserve(list.inputs.size());
+  for (std::size_t i = 0; i < list.inputs.size(); ++i) {
+    std::string reason = reason_of(i);
+    if (reason.empty())
+      kept.push_back(std::move(list.inputs[i]));
+    else
+      list.rejects.push_back({list.inputs[i].key(), std::move(reason)});
+  }
+  list.inputs = std::move(kept);
+  sort_by_key(list.rejects);
+}
+
 InputList scan(const ScanOptions& options) {
   InputList list = source_kind(options.images).scan(options);
   sort_by_key(list.rejects);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -157,6 +158,9 @@ const Input* find_key(const InputList& list, std::string_view raw);
 // Expands the braces of a pattern in the order that it gives, as a shell does: "{b,a}{1..2}" -> b1, b2, a1,
 // a2. Throws invalid_argument for more than a million names, before they are made.
 std::vector<std::string> expanded_pattern(const std::string& pattern);
+
+// Moves inputs to list.rejects, which stay sorted: those for which `reason_of` does not return an empty text.
+void reject_inputs(InputList& list, const std::function<std::string(std::size_t)>& reason_of);
 
 struct LabelTable {
   ColumnSpec column{"labels", DType::i64, {}};

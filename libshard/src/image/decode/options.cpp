@@ -25,6 +25,20 @@ void check_side(std::string_view option, std::uint32_t value) {
   }
 }
 
+// Values between 0 and 1 stay finite if these two do.
+void check_range(DType dtype, const Normalization& normalization, std::size_t channel) {
+  if (!is_floating(dtype)) return;
+  const float mean = normalization.mean[channel];
+  const float std = normalization.std[channel];
+  for (const float end : {0.0F, 1.0F}) {
+    const float value = (end - mean) / std;
+    if (std::isinf(value_of_bits(dtype, rounded_bits(dtype, value))))
+      refuse(fmt::format(
+          "`std` of channel {} is {}: ({} - {}) / {} is too large for dtype {}; give a larger std{}", channel,
+          std, end, mean, std, shard::to_string(dtype), std::isinf(value) ? "" : " or dtype f32"));
+  }
+}
+
 // Where a window of `part` starts so that it lies in the middle, as Python's round((whole - part) / 2).
 std::uint32_t center_offset(std::uint32_t whole, std::uint32_t part) {
   const std::uint32_t difference = whole - part;
@@ -157,6 +171,7 @@ void PreprocessOptions::check() const {
       refuse(fmt::format("`std` of channel {} is {}: give a finite number other than 0", channel,
                          normalization.std[channel]));
     }
+    check_range(dtype, normalization, channel);
   }
   if (const std::string mistake = scale_mistake(normalization); !mistake.empty())
     refuse("`mean` and `std`: " + mistake);

@@ -1,6 +1,7 @@
 #include "shard/image/wide.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -26,8 +27,9 @@ DType dtype_of(const TiffPage& page) {
   return page.bits == 16 ? DType::f16 : DType::f32;
 }
 
-// One sample as the file has it, in this machine's byte order, as an element of dtype_of(page).
-void put_sample(const TiffPage& page, const std::uint8_t* in, std::byte* out) {
+// One sample as the file has it, in this machine's byte order, as an element of dtype_of(page). Returns false
+// if it is finite and the element is not.
+bool put_sample(const TiffPage& page, const std::uint8_t* in, std::byte* out) {
   if (page.number == TiffNumber::negative_too) {
     std::int8_t small = 0;
     std::int16_t large = 0;
@@ -40,9 +42,21 @@ void put_sample(const TiffPage& page, const std::uint8_t* in, std::byte* out) {
     std::memcpy(&value, in, sizeof value);
     const auto rounded = static_cast<float>(value);
     std::memcpy(out, &rounded, sizeof rounded);
+    return std::isfinite(rounded) || !std::isfinite(value);
   } else {
     std::memcpy(out, in, page.bits / 8);
   }
+  return true;
+}
+
+[[noreturn]] void refuse_double(const std::uint8_t* in, std::uint32_t row, std::uint32_t column) {
+  double value = 0;
+  std::memcpy(&value, in, sizeof value);
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("the value {} at row {}, column {} is too large for dtype f32, and floats of 64 bits "
+                  "are stored as f32 or smaller: scale the values first",
+                  value, row, column));
 }
 
 void invert(std::byte* elements, std::size_t count, DType dtype) {
@@ -73,11 +87,12 @@ WideImage decode_wide_tiff(std::span<const std::byte> file, const DecodeOptions&
       std::byte* out = image.data.data() + ((std::size_t{block.top} + row) * page.width + block.left) * pixel;
       const std::uint8_t* const in = samples.data() + row * page.block_row_bytes;
       for (std::uint32_t column = 0; column < block.columns; ++column)
-        for (unsigned band = 0; band < page.colors; ++band, out += element)
-          put_sample(page,
-                     page.separate ? in + band * page.block_bytes() + column * stored
-                                   : in + (std::size_t{column} * page.samples + band) * stored,
-                     out);
+        for (unsigned band = 0; band < page.colors; ++band, out += element) {
+          const std::uint8_t* const sample = page.separate
+                                                 ? in + band * page.block_bytes() + column * stored
+                                                 : in + (std::size_t{column} * page.samples + band) * stored;
+          if (!put_sample(page, sample, out)) refuse_double(sample, block.top + row, block.left + column);
+        }
     }
   });
   if (page.color == TiffColor::gray_inverted && page.colors == 1)

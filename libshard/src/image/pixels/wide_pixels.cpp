@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -39,6 +40,14 @@ void load_values(DType dtype, const std::byte* data, std::size_t count, double* 
     default:
       for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<double>(element_at<float>(data, i));
   }
+}
+
+// The stored dtype cannot hold a finite value. Infinities and NaN of the file stay what they are.
+[[noreturn]] void refuse_overflow(DType dtype, double value, std::uint32_t row, std::size_t column) {
+  unfit(fmt::format(
+      "the value {} at row {}, column {} of its sample is too large for dtype {}: {}", value, row, column,
+      to_string(dtype),
+      std::isfinite(static_cast<float>(value)) ? "dtype f32 keeps it" : "scale the values first"));
 }
 
 double rounded_whole(double value, double most) { return std::clamp(std::floor(value + 0.5), 0.0, most); }
@@ -139,29 +148,31 @@ void WideWriter::columns(const WideView& image, std::uint32_t row, double* out) 
   }
 }
 
+std::uint32_t WideWriter::bits_of(double value, DType from, std::size_t channel) const {
+  if (spec_.dtype == DType::u16)
+    return static_cast<std::uint32_t>(rounded_whole(from == DType::u8 ? value * 257.0 : value, 65535.0));
+  if (spec_.dtype == DType::u8) return static_cast<std::uint32_t>(rounded_whole(value, 255.0));
+  if (!is_whole(from)) return rounded_bits(spec_.dtype, static_cast<float>(value));
+  const float most = full_scale(from);
+  const float scaled = static_cast<float>(rounded_whole(value, static_cast<double>(most))) / most;
+  const float centered = scaled - mean_of(options_.normalization, channel);
+  return rounded_bits(spec_.dtype, centered / std_of(options_.normalization, channel));
+}
+
 void WideWriter::finish(const double* row, std::uint32_t y, const WideView& image, std::byte* sample) const {
   const bool planes = spec_.layout == Layout::nchw;
+  const bool floats = !is_whole(spec_.dtype);
   const std::size_t element = size_bytes(spec_.dtype);
-  const bool whole = is_whole(image.dtype);
-  const double most = static_cast<double>(full_scale(image.dtype));
+  const std::uint32_t sign = 1U << (8 * element - 1);
+  const std::uint32_t infinity = rounded_bits(spec_.dtype, std::numeric_limits<float>::infinity());
   for (std::size_t x = 0; x < spec_.width; ++x) {
     for (std::size_t c = 0; c < spec_.channels; ++c) {
       const double value = row[x * image.channels + (image.channels == 1 ? 0 : c)];
       const std::size_t at = planes ? (c * spec_.height + y) * spec_.width + x
                                     : (std::size_t{y} * spec_.width + x) * spec_.channels + c;
-      std::uint32_t bits = 0;
-      if (spec_.dtype == DType::u16) {
-        bits = static_cast<std::uint32_t>(
-            rounded_whole(image.dtype == DType::u8 ? value * 257.0 : value, 65535.0));
-      } else if (spec_.dtype == DType::u8) {
-        bits = static_cast<std::uint32_t>(rounded_whole(value, 255.0));
-      } else if (whole) {
-        const float scaled = static_cast<float>(rounded_whole(value, most)) / full_scale(image.dtype);
-        const float centered = scaled - mean_of(options_.normalization, c);
-        bits = rounded_bits(spec_.dtype, centered / std_of(options_.normalization, c));
-      } else {
-        bits = rounded_bits(spec_.dtype, static_cast<float>(value));
-      }
+      const std::uint32_t bits = bits_of(value, image.dtype, c);
+      if (floats && (bits & ~sign) == infinity && std::isfinite(value))
+        refuse_overflow(spec_.dtype, value, y, x);
       std::memcpy(sample + at * element, &bits, element);  // little-endian
     }
   }

@@ -8,7 +8,8 @@
 //   to u8, u16      to the nearest whole number, halves up, and clamped; an 8-bit image that becomes u16 is
 //                   multiplied by 257 first
 //   to floats       integers are rounded as above, and become (value / 255 - mean) / std, or value / 65535,
-//                   step by step in float32; floats stay what they are. Then rounded once to the dtype
+//                   step by step in float32; floats stay what they are. Then rounded once to the dtype.
+//                   A finite value that would become infinite is refused
 //
 // An axis whose size does not change is not resized, and weights of 0 take no part,
 // so a NaN reaches only what is near it.
@@ -32,7 +33,8 @@ class WideWriter {
   explicit WideWriter(const PreprocessOptions& options);
   // `made`: what the sample is, the options' spec or, if that is free, of the size that they give the image.
   // Errors: unsupported, if dtype or channels of the image are not those of the samples (gray becomes three
-  // channels; nothing else is converted), or integers would lose bits; invalid_argument (sizes).
+  // channels; nothing else is converted), integers would lose bits, or a finite value would become infinite;
+  // invalid_argument (sizes).
   void write(const WideView& image, const SampleSpec& made, std::span<std::byte> sample);
 
  private:
@@ -53,6 +55,8 @@ class WideWriter {
   // Nearest, of elements that are stored as they are.
   template <class Element>
   void pick(const WideView& image, std::span<std::byte> sample) const;
+  // A finished value of an image of dtype `from`, as the sample has it.
+  std::uint32_t bits_of(double value, DType from, std::size_t channel) const;
   void finish(const double* row, std::uint32_t y, const WideView& image, std::byte* sample) const;
 
   PreprocessOptions options_;

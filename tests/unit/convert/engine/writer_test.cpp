@@ -238,6 +238,9 @@ TEST_F(WriterTest, RefusesRowsThatDoNotFit) {
   wrong = row(1);
   wrong.pixels = Pixels{4, 4, 2};
   EXPECT_SHARD_ERROR(writer.add(wrong), ErrorCode::invalid_argument, "4x4 pixels");
+  wrong = row(1);
+  wrong.file = images_.string() + "/" + keys_[1] + std::string("\0.jpg", 5);
+  EXPECT_SHARD_ERROR(writer.add(wrong), ErrorCode::invalid_argument, "\\x00.jpg\" has a zero byte");
   EXPECT_SHARD_ERROR(writer.declare({{"labels", DType::f32, {2}}}), ErrorCode::invalid_argument,
                      "other columns");
   EXPECT_SHARD_ERROR(Writer{options()}, ErrorCode::resource, "is at work there");

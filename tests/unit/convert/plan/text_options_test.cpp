@@ -30,6 +30,21 @@ TEST(Columns, AreWrittenAsText) {
     EXPECT_SHARD_ERROR(parsed(bad), ErrorCode::invalid_argument, "expected NAME:TYPE");
 }
 
+TEST(TextOptions, HaveNoZeroBytes) {
+  const std::string cut("x\0y", 3);
+  Options options;
+  EXPECT_SHARD_ERROR(apply({{"coco", cut}}, options), ErrorCode::invalid_argument,
+                     "`coco` \"x\\x00y\": it has a zero byte");
+  EXPECT_SHARD_ERROR(apply({{"classes", cut}}, options), ErrorCode::invalid_argument, "zero byte");
+  options.out = "out";
+  options.images = cut;
+  EXPECT_SHARD_ERROR(options.check(), ErrorCode::invalid_argument, "`images` \"x\\x00y\" has a zero byte");
+  options.images = "x";
+  options.classes = {"ant", cut};
+  EXPECT_SHARD_ERROR(options.check(), ErrorCode::invalid_argument,
+                     "`classes` has a zero byte in \"x\\x00y\", the name of label 1");
+}
+
 // One name at every door: what Python calls some_name is --some-name. An option that is given several times
 // is named for one value on a command line and for all of them in Python.
 TEST(TextOptions, HaveTheNamesOfTheirFlags) {

@@ -55,6 +55,14 @@ TEST(PreprocessOptions, AreRefusedWithNameAndBound) {
   expect_refused(with([](O& o) { o.normalization.std[2] = 255.0F; }), "std 255 in channel 2");
   expect_refused(with([](O& o) { o.normalization.mean[0] = std::numeric_limits<float>::infinity(); }),
                  "`mean` of channel 0");
+  const auto tiny = [](O& o) {
+    o.dtype = DType::f16;
+    o.normalization = {{0, 0, 0}, {1, 1e-5F, 1}};
+  };
+  expect_refused(with(tiny), "`std` of channel 1 is 1e-05: (1 - 0) / 1e-05 is too large for dtype f16");
+  fits = with(tiny);
+  fits.dtype = DType::bf16;
+  fits.check();
 }
 
 TEST(PreprocessOptions, AtTheirBoundsAreTaken) {

@@ -1,9 +1,11 @@
 // Samples hold (byte / 255 - mean) / std in float32, rounded once to the stored type, where the layout says.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 
+#include "expect_error.hpp"
 #include "preprocess_support.hpp"
 
 namespace shard::testing {
@@ -137,6 +139,40 @@ TEST(PreprocessValues, OfRowsThatNoVectorDividesAreTheSame) {
       ASSERT_EQ(element<std::uint16_t>(sample, place(options.sample_spec(), i / 3, i % 3)),
                 f32_to_f16(expected_value(pixels.rgb[i], normalization, i % 3)));
     }
+  }
+}
+
+// One row of float32 values as samples of one channel.
+std::vector<std::byte> run_floats(const std::vector<float>& values, DType dtype) {
+  const auto width = static_cast<std::uint32_t>(values.size());
+  PreprocessOptions options = as_is(dtype, Layout::nhwc, {}, {width, 1});
+  options.channels = 1;
+  Preprocessor preprocessor(options);
+  std::vector<std::byte> sample(options.sample_spec().size_bytes());
+  preprocessor.run(WideView{reinterpret_cast<const std::byte*>(values.data()), DType::f32, 1, width, 1},
+                   std::span(sample));
+  return sample;
+}
+
+TEST(PreprocessValues, FiniteFloatsNeverBecomeInfinite) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kMost = std::numeric_limits<float>::max();
+  EXPECT_SHARD_ERROR(
+      run_floats({1, -70000}, DType::f16), ErrorCode::unsupported,
+      "the value -70000 at row 0, column 1 of its sample is too large for dtype f16: dtype f32 "
+      "keeps it");
+  EXPECT_SHARD_ERROR(run_floats({kMost}, DType::bf16), ErrorCode::unsupported, "too large for dtype bf16");
+  EXPECT_EQ(element<float>(run_floats({kMost}, DType::f32), 0), kMost);
+  EXPECT_EQ(f16_to_f32(element<std::uint16_t>(run_floats({65504, 1}, DType::f16), 0)), 65504);
+  for (const DType dtype : {DType::f16, DType::bf16, DType::f32}) {
+    const auto sample = run_floats({kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN()}, dtype);
+    const auto value = [&](std::size_t i) {
+      return value_of_bits(
+          dtype, dtype == DType::f32 ? element<std::uint32_t>(sample, i) : element<std::uint16_t>(sample, i));
+    };
+    EXPECT_EQ(value(0), kInfinity);
+    EXPECT_EQ(value(1), -kInfinity);
+    EXPECT_TRUE(std::isnan(value(2)));
   }
 }
 
