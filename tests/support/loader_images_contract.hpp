@@ -216,8 +216,8 @@ TEST_P(LoaderOfImages, ResidentSamplesAreDecodedOnce) {
   expect_batches_of_a_conversion(options);
 }
 
-// A batch is ended while its files are on their way, because a consumer still reads its slot: they are no files
-// that the device has refused.
+// A batch is ended while its files are on their way, because a consumer still reads its slot: they are no
+// files that the device has refused.
 TEST_P(LoaderOfImages, ResidentFilesOfABatchThatWasEndedAreDecodedByTheDevice) {
   if (std::dynamic_pointer_cast<LimitedDevice>(own_) == nullptr)
     GTEST_SKIP() << "a GPU cannot wait for an event of the host";

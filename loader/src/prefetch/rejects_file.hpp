@@ -17,7 +17,8 @@ namespace shard {
 // Not thread safe; processes exclude each other by a lock on the file.
 class RejectsFile {
  public:
-  // An empty path: no file, and add() does nothing. Errors: io (it cannot be made or opened), naming the path.
+  // An empty path: no file, and add() does nothing. Errors: io (it cannot be made or opened), naming the
+  // path.
   explicit RejectsFile(const std::filesystem::path& path);
 
   // `key`: as the data set has it. Errors: io; then the file is as it was.

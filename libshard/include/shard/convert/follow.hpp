@@ -29,8 +29,8 @@ struct FollowOptions {
   std::chrono::milliseconds look = std::chrono::seconds(1);
   // Called after each growth, on the thread that calls follow(), with the whole data set.
   std::function<void(const Summary& whole)> grown = nullptr;
-  // Called likewise, before follow() returns, with what could not be listed (an unreadable folder, a link that
-  // leads in a circle) and so is not in OUT: one sentence.
+  // Called likewise, before follow() returns, with what could not be listed (an unreadable folder, a link
+  // that leads in a circle) and so is not in OUT: one sentence.
   std::function<void(const std::string& text)> warn = nullptr;
 };
 

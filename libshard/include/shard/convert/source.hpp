@@ -26,8 +26,8 @@ namespace shard::convert {
 //
 // Inputs that a conversion rejects while it lists them are left out. An image that turns out to be unusable
 // when it is read is an error of whoever reads it: corrupt, naming the image and the reason. A loader may
-// replace it (LoaderOptions::on_error). io: it cannot be read now. An image whose file or archive is not the one
-// that was listed any more (its size or times are others) is invalid_argument.
+// replace it (LoaderOptions::on_error). io: it cannot be read now. An image whose file or archive is not the
+// one that was listed any more (its size or times are others) is invalid_argument.
 //
 // The data set shares what it knows with its copies, and keeps as many decoders as threads read from it at a
 // time. Memory for decoding is bounded as in a conversion (`decode_memory_bytes`).

@@ -207,9 +207,9 @@ class Lister {
     return true;
   }
 
-  // Behind the end there are zeros only: the second block of the end, and what fills up a record. Anything else
-  // would be lost without a word, and so would members of a file whose place was reserved and which was not
-  // written to its end.
+  // Behind the end there are zeros only: the second block of the end, and what fills up a record. Anything
+  // else would be lost without a word, and so would members of a file whose place was reserved and which was
+  // not written to its end.
   void check_rest(std::uint64_t at) const {
     constexpr std::uint64_t kPieceBytes = 65536;
     const std::uint64_t end = at;
@@ -232,8 +232,8 @@ class Lister {
                           archive_bytes_ - end));
   }
 
-  // Records have 20 blocks (GNU tar, bsdtar and Python's tarfile unless asked for others) or a power of two of
-  // them, up to 1 MiB.
+  // Records have 20 blocks (GNU tar, bsdtar and Python's tarfile unless asked for others) or a power of two
+  // of them, up to 1 MiB.
   bool fills_a_record(std::uint64_t zeros) const noexcept {
     constexpr std::uint64_t kMostRecord = std::uint64_t{1} << 20U;
     if (zeros < 20 * kBlock + kBlock) return true;

@@ -8,8 +8,8 @@
 //
 // It appears complete or not at all, so any number of processes may do this at once. It is not written for an
 // archive that was changed in the last seconds, which the times of a file system may not tell from a later
-// change, nor for one that changed while it was listed, nor for one in memory (tmpfs), whose times do not tell
-// writes through mappings.
+// change, nor for one that changed while it was listed, nor for one in memory (tmpfs), whose times do not
+// tell writes through mappings.
 #pragma once
 
 #include <cstdint>

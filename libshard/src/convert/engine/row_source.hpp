@@ -80,8 +80,8 @@ class RowSource {
 };
 
 // Memory that is not there now may be there later. (What an image takes beyond a bound has the same code.) A
-// conversion goes on, with the image as a reject that a later run names; who uses images as they come does not
-// take it for one that cannot be used.
+// conversion goes on, with the image as a reject that a later run names; who uses images as they come does
+// not take it for one that cannot be used.
 bool lacks_memory(const Error& error);
 // Whether the run ends with this error of a row, which was read or could not be. If not, the row is a reject.
 bool ends_run(const Error& error, bool was_read);

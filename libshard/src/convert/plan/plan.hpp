@@ -43,8 +43,8 @@ struct Plan {
   std::string times;
   // The bytes of an input and its further images. Nothing: one of them cannot be looked at.
   std::optional<std::uint64_t> size_of(std::uint64_t input) const;
-  // Throws invalid_argument if `found` is not the size that the input had when the plan was made, or `stamp` not
-  // that of its file (0: it is in an archive, or on a server).
+  // Throws invalid_argument if `found` is not the size that the input had when the plan was made, or `stamp`
+  // not that of its file (0: it is in an archive, or on a server).
   void require_same(std::uint64_t input, std::uint64_t found, std::uint64_t stamp) const;
   // Labels first.
   std::vector<ColumnSpec> column_specs() const;

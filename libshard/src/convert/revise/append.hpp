@@ -30,8 +30,8 @@ namespace shard::convert {
 // of labels, or keys that are in the data set already).
 Summary append_to(Plan plan, const Options& options, const PlanRecord& record, const Hooks& hooks);
 
-// Throws invalid_argument, naming what differs, if the data set in `out` was converted with other options than
-// those of `record`.
+// Throws invalid_argument, naming what differs, if the data set in `out` was converted with other options
+// than those of `record`.
 void require_same_options(const DatasetInfo& info, const PlanRecord& record,
                           const std::filesystem::path& out);
 
