@@ -188,8 +188,9 @@ def convert(
     complete=False where others are still at work.
 
     What is not stored is in rejects.csv, and a ConversionWarning says how much it is. Other
-    ConversionWarnings say, before anything is converted, that classes.txt or `train` beside the images gives
-    their classes other numbers, and that a tenth of them or more would be enlarged.
+    ConversionWarnings say that classes.txt or `train` beside the images gives their classes other numbers,
+    that a tenth of them or more would be enlarged, and what annotations lose: those that belong to no image,
+    objects that are left out, boxes that are cut.
 
     Interrupted at any moment, the same call goes on where it was. Raises InvalidArgumentError (a
     ValueError), NotFoundError, IoError, ResourceError; KeyboardInterrupt stops it within a moment, with
@@ -204,7 +205,7 @@ def convert(
     finally:
         if bar is not None:
             bar.close()
-    _notes.before(done.pop("notes"))
+    done |= _notes.found(done.pop("found"), given["out"])
     _notes.after(given["out"], done, "append" in given)
     return Conversion(**done)
 

@@ -91,7 +91,7 @@ def plan(images: Path, out: Path, **options: Any) -> Plan:
         raise _words.of_convert(error) from None
     with _lock:
         _plans[listed.digest] = listed
-    _notes.before(listed.notes())
+    _notes.found(listed.found(), given["out"])
     return Plan(listed.shards, listed.inputs, listed.digest, given)
 
 
@@ -112,12 +112,16 @@ def convert_shard(plan: Plan, shard: int) -> ShardResult:
 def finish(plan: Plan) -> Conversion:
     """Completes the data set when all shards are converted: writes dataset.json.
 
-    InvalidArgumentError names the first shard that is missing. It may be called again. A ConversionWarning
-    says how many images are not in the data set.
+    InvalidArgumentError names the first shard that is missing. It may be called again. ConversionWarnings
+    say how many images are not in the data set, and what annotations lose.
     """
     try:
-        done = _notes.worded(_listed(plan).finish())
+        listed = _listed(plan)
+        done = _notes.worded(listed.finish())
+        listing = listed.found()
     except ShardError as error:
         raise _words.of_convert(error) from None
-    _notes.after(plan.options["out"], done)
+    out = plan.options["out"]
+    done |= _notes.found(listing, out, told=True)
+    _notes.after(out, done)
     return Conversion(**done)
