@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _core, _notes, _words
+from . import _check, _core, _notes, _words
 from ._convert_options import ConvertOptions, Path, for_library
 from ._declare import with_signature
 from ._errors import ShardError
@@ -196,6 +196,7 @@ def convert(
     ValueError), NotFoundError, IoError, ResourceError; KeyboardInterrupt stops it within a moment, with
     nothing partial visible.
     """
+    progress = _check.flag_or_function("progress", progress)
     given = for_library("convert()", images, out, options, ConvertOptions)
     bar = _Bar() if progress and not callable(progress) else None
     try:
