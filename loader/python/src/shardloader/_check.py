@@ -91,10 +91,10 @@ def flag_or_function(name: str, value: Any) -> Any:
 def unmasked(what: str, value: Any) -> None:
     """Refuses an array of numpy.ma, or a list of them, that hides values: they would be taken for data."""
     for one in value if isinstance(value, (list, tuple)) else (value,):
-        if isinstance(one, np.ma.MaskedArray) and np.ma.is_masked(one):
+        hidden = int(np.count_nonzero(one.mask)) if isinstance(one, np.ma.MaskedArray) else 0
+        if hidden:
             raise InvalidArgumentError(
-                f"{what} is a masked array that hides {np.ma.count_masked(one)} of {one.size} values: "
-                "fill it, x.filled(0)"
+                f"{what} is a masked array that hides {hidden} of {one.size} values: fill it, x.filled(0)"
             )
 
 
