@@ -37,7 +37,28 @@ MISTAKES = (
     ("shardify photos texts", '"texts" is not empty', "choose an empty or a new folder"),
     ("shardify photos table.csv", '"table.csv" is not a folder', "choose an empty or a new folder"),
     ("shardify photos", "OUT is required", "--help"),
-    ("shardify photos new more", "more", "--help"),
+    ("shardify photos new more", '"more" is one argument too many', "Put quotes around a pattern.*--help"),
+    (
+        "shardify tars new",
+        'no images found in "tars"',
+        '"a.tar" is an archive: give it, or many as a pattern',
+    ),
+    (
+        "shardify arrays new",
+        'no images found in "arrays"',
+        '"x.npy" is an array: give this file.*--array-layout',
+    ),
+    (
+        "shardify mnist new",
+        'no images found in "mnist"',
+        '-ubyte" is an array: give the file that has the images',
+    ),
+    ("shardify tars/*.tar new", 'cannot open the archive "tars/[*].tar"', r"\{000\.\.146\} in a name counts"),
+    (
+        "shardify photos new --mask photos,klasses=2",
+        'no setting "klasses"',
+        "the settings are suffix, role, classes",
+    ),
     ("shardify broken new", r'none of the 1 inputs could be stored \(the first, "ant/0.jpg":', "rejects.csv"),
     # Options.
     ("shardify photos new --prest train", 'no option "--prest"', "did you mean --preset"),
@@ -104,6 +125,9 @@ class FirstMistakes(TestCase):
         edited.write_text(edited.read_text().replace('"samples": 12', '"samples": 99'))
         (self.path / "empty").mkdir()
         write(self.path / "texts" / "note.txt", b"no image")
+        write(self.path / "tars" / "a.tar", b"")
+        write(self.path / "arrays" / "x.npy", b"")
+        write(self.path / "mnist" / "train-images-idx3-ubyte", b"")
         write(self.path / "broken" / "ant" / "0.jpg", b"\xff\xd8 cut off")
         write(self.path / "table.csv", b"path,label\nant/0.png\n")
 

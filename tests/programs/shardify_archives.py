@@ -304,7 +304,7 @@ class Archives(TestCase):
                 *SMALL,
                 *self.COLUMNS,
             ),
-            'image "0.png", column "ids" (ragged i64 []): "1.5" is not a finite number of i64',
+            'image "0.png", column "ids" (ragged i64 []): "1.5" is not a whole number of',
         )
         self.assert_refused(
             shardify(

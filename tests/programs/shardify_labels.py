@@ -565,8 +565,8 @@ class Columns(TestCase):
         good = self.rows[path]
         for change, why in (
             (("x", [1.0], 1.0, (1, 2)), "1 numbers: a multiple of 4 are needed"),
-            (("x", [], "1.5e9", (1, 2)), '"1.5e9" is not a finite number of f16'),
-            (("x", [], 1.0, (1, "2.5")), '"2.5" is not a finite number of i64'),
+            (("x", [], "1.5e9", (1, 2)), '"1.5e9" is not a finite number: the type is f16'),
+            (("x", [], 1.0, (1, "2.5")), '"2.5" is not a whole number of -9223372036854775808 to'),
         ):
             self.rows[path] = change
             self.write()

@@ -6,7 +6,7 @@ import struct
 import sys
 import zipfile
 
-from silence_support import SIDE, Silence, main, pixels, write
+from silence_support import SIDE, Silence, main, pixels, shardify, write
 
 try:
     import numpy as np
@@ -215,6 +215,29 @@ class Arrays(Silence):
         self.expect_stored(
             [path], {"x.npz/000000": 1, "x.npz/000001": 2}, {"x.npz/000000": 5, "x.npz/000001": 6}
         )
+
+    def test_labels_of_another_name(self):
+        for name, values in (
+            ("target", np.array([5, 6])),
+            ("classes", np.array([5, 6])),
+            ("fine_labels", np.array([[5], [6]])),
+            ("names", np.array(["a", "b"])),
+        ):
+            path = self.npz("x.npz", ("x", images(1, 2)), ("z", np.zeros(3)), (name, values))
+            self.expect_refused(
+                [path], "x.npz", f'has the array "{name}" with an entry for each of the 2 images', "--labels"
+            )
+        labels = self.npy("y.npy", np.array([5, 6]))
+        self.expect_stored(
+            [path, "--labels", labels],
+            {"x.npz/000000": 1, "x.npz/000001": 2},
+            {"x.npz/000000": 5, "x.npz/000001": 6},
+        )
+        self.out = self.path / "none"
+        path = self.npz("x.npz", ("x", images(1, 2)), ("z", np.zeros(3)))
+        self.expect_stored([path], {"x.npz/000000": 1, "x.npz/000001": 2})
+        told = shardify(path, self.path / "told", "--resize", str(SIDE), "--crop", str(SIDE))
+        self.assertIn("every label is 0 (no labels come with the images", self.assert_code(told, 0).out)
 
     def test_labels_that_are_too_few_or_no_whole_numbers(self):
         for i, labels in enumerate(

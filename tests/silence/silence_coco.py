@@ -63,6 +63,10 @@ class Coco(Targets):
         self.stored()
         self.assertEqual(json.loads(info(self.out)["pipeline"]["categories"]), ["cat", "dog"])
 
+    def test_a_byte_order_mark(self):
+        self.coco = "\ufeff" + json.dumps(self.coco)
+        self.stored()
+
     def test_ids_that_are_whole_floats(self):
         for annotation in self.coco["annotations"]:
             annotation.update(

@@ -303,6 +303,11 @@ class Tar(Silence):
             ({"w-0/1.png": (0,), "w-1/1.png": (1,)}, {"w-0/1.png": (10,), "w-1/1.png": (11,)}),
         )
 
+    def test_a_byte_order_mark_before_a_json_member(self):
+        archive = self.tar("a.tar", ("1.png", picture(1)), ("1.json", b'\xef\xbb\xbf{"v": 7}'))
+        self.expect_stored([archive, "--column", "v:i64"], {"1.png": 1})
+        self.assertEqual(self.numbers("v"), {"1.png": (7,)})
+
     def test_a_table_names_the_keys_with_their_archives(self):
         for a in range(2):
             self.tar(f"w-{a}.tar", ("1.png", picture(a)))
@@ -420,7 +425,7 @@ class Tar(Silence):
     def test_values_that_a_column_cannot_hold(self):
         for i, (document, column, why) in enumerate(
             (
-                ('{"v":[true,1]}', "v:i64[]", '"true" is not a finite number'),
+                ('{"v":[true,1]}', "v:i64[]", '"true" is not a whole number'),
                 ('{"v":9223372036854775808}', "v:i64", "9223372036854775808"),
                 ('{"v":-1}', "v:u8", '"-1"'),
                 ('{"v":256}', "v:u8", '"256"'),

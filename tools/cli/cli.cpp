@@ -69,6 +69,16 @@ std::string unknown_option(const CLI::App& app) {
   return {};
 }
 
+// A pattern of names that the shell has expanded gives one argument for each file.
+std::string too_many_names(const CLI::App& app) {
+  const std::vector<std::string> more = app.remaining(true);
+  if (app.get_option_no_throw("IMAGES") == nullptr || more.empty()) return {};
+  return fmt::format(
+      "{} is one argument too many: IMAGES and OUT are two. Put quotes around a pattern, "
+      "'train-{{000..146}}.tar', or the shell expands it; --help explains the arguments\n",
+      quoted(more.front()));
+}
+
 void add_help(CLI::App& app) {
   if (dynamic_cast<const HelpFormatter*>(app.get_formatter().get()) == nullptr)
     app.formatter(std::make_shared<HelpFormatter>());
@@ -106,6 +116,8 @@ std::optional<int> parse_arguments(CLI::App& app, int argc, const char* const* a
     std::string unknown = unknown_subcommand(app, argc, argv);
     if (unknown.empty() && dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
       unknown = unknown_option(app);
+    if (unknown.empty() && dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
+      unknown = too_many_names(app);
     const std::string message =
         fmt::format("{}: {}", app.get_name(), unknown.empty() ? error_text.str() : unknown);
     std::fwrite(message.data(), 1, message.size(), stderr);

@@ -90,8 +90,8 @@ class ConfigFile : public CLI::Config {
 
 void add_config_file(CLI::App& app) {
   app.set_config("--config", "", R"(
-      Read options from a file with lines NAME = VALUE. NAME is an option without the dashes. # starts a
-      comment. Options on the command line take precedence)")
+      Read options from a file with lines NAME = VALUE. NAME is an option without the dashes. A line that
+      starts with # is a comment. Options on the command line take precedence)")
       ->type_name("FILE");
   app.config_formatter(std::make_shared<ConfigFile>(app));
   app.allow_config_extras(false);

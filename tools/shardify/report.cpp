@@ -160,7 +160,10 @@ void print_found(const convert::Options& options, const convert::Listing& found)
              cli::counted(found.annotations.beside_folders.number, "image"),
              found.annotations.beside_folders.first);
   else if (options.labels.empty())
-    cli::out("classes: none, every label is 0 (no image is in a folder below {})\n", quoted(options.images));
+    cli::out(
+        "classes: none, every label is 0 (no labels come with the images, and none is in a folder below "
+        "{})\n",
+        quoted(options.images));
   print_absent(found);
   print_skipped(options, found);
   print_annotations(options, found.annotations);

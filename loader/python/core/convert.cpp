@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -116,7 +117,9 @@ nb::list notes_of(const convert::Listing& found) {
   return notes;
 }
 
-void add_found(nb::dict& result, const convert::Listing& found) {
+// What was found before anything is decoded: see _notes.found(). Of what is left out, "firsts" has examples.
+nb::dict found_in(const convert::Listing& found) {
+  nb::dict result;
   result["notes"] = notes_of(found);
   std::map<convert::SkipReason, std::uint64_t> skipped;
   for (const convert::Skip& skip : found.skipped) ++skipped[skip.reason];
@@ -129,16 +132,30 @@ void add_found(nb::dict& result, const convert::Listing& found) {
   if (found.unlisted > 0) reasons["unlisted"] = found.unlisted;
   result["skipped"] = reasons;
   nb::dict counts;
+  nb::dict firsts;
   const convert::AnnotationCounts& of = found.annotations;
+  if (of.objects > 0) counts["objects"] = of.objects;
+  using Count = convert::AnnotationCounts::Count;
   for (const auto& [name, count] :
-       {std::pair{"objects", of.objects}, std::pair{"images_without", of.images_without.number},
-        std::pair{"without_image", of.without_image.number},
-        std::pair{"unknown_category", of.unknown_category.number},
-        std::pair{"invalid_boxes", of.invalid_boxes.number}, std::pair{"cut_away", of.cut_away.number},
-        std::pair{"beyond_image", of.beyond_image.number},
-        std::pair{"beside_folders", of.beside_folders.number}})
-    if (count > 0) counts[name] = count;
+       std::initializer_list<std::pair<const char*, const Count&>>{{"images_without", of.images_without},
+                                                                   {"without_image", of.without_image},
+                                                                   {"unknown_category", of.unknown_category},
+                                                                   {"invalid_boxes", of.invalid_boxes},
+                                                                   {"cut_away", of.cut_away},
+                                                                   {"beyond_image", of.beyond_image},
+                                                                   {"beside_folders", of.beside_folders}})
+    if (count.number > 0) {
+      counts[name] = count.number;
+      firsts[name] = text(count.first);
+    }
   result["annotations"] = counts;
+  result["firsts"] = firsts;
+  nb::list unused;
+  for (const convert::FurtherCounts& field : found.further)
+    if (field.unused.number > 0)
+      unused.append(nb::make_tuple(text(field.name), field.unused.number, text(field.unused.first)));
+  result["unused"] = unused;
+  return result;
 }
 
 // `progress(done, planned, rejected)`, from the calling thread, some times a second.
@@ -156,7 +173,7 @@ nb::dict run_conversion(const nb::dict& given, const nb::object& progress) {
       progress(count.resumed + count.stored + count.rejected, count.planned.load(), count.rejected.load());
   });
   nb::dict result = dict_of(summary);
-  add_found(result, found);
+  result["found"] = found_in(found);
   return result;
 }
 
@@ -205,8 +222,7 @@ nb::tuple open_source(const nb::dict& given, const std::optional<std::filesystem
       source.emplace(convert::CachedSource{convert::open_source(options, hooks), nullptr});
   });
   work.wait([] {});
-  nb::dict about;
-  about["notes"] = notes_of(found);
+  nb::dict about = found_in(found);
   nb::list rejects;
   for (const convert::Reject& reject : found.rejects)
     rejects.append(nb::make_tuple(text(reject.key), text(reject.reason)));
@@ -238,11 +254,11 @@ class Plan {
   std::uint64_t shards() const { return plan_->shards(); }
   std::uint64_t inputs() const { return plan_->inputs(); }
   std::string digest() const { return plan_->digest(); }
-  nb::list notes() const {
+  nb::dict found() const {
     convert::Listing found;
     Background work([&](const convert::Hooks&) { found = plan_->listing(); });
     work.wait(nothing_to_report);
-    return notes_of(found);
+    return found_in(found);
   }
   nb::dict convert_shard(std::uint64_t shard) const {
     convert::ShardResult done;
@@ -285,7 +301,7 @@ void bind_convert(nb::module_& module) {
       .def_prop_ro("shards", &Plan::shards)
       .def_prop_ro("inputs", &Plan::inputs)
       .def_prop_ro("digest", &Plan::digest)
-      .def("notes", &Plan::notes)
+      .def("found", &Plan::found)
       .def("convert_shard", &Plan::convert_shard, nb::arg("shard"))
       .def("finish", &Plan::finish);
 }

@@ -214,6 +214,63 @@ def test_objects_that_are_left_out_are_a_warning(tmp_path):
     }
 
 
+def doors(tmp_path, images, **options):
+    """(what it returned, its warnings) of each way to give annotations."""
+
+    def planned():
+        plan = sl.plan(images, tmp_path / "planned", **options)
+        for shard in range(plan.shards):
+            sl.convert_shard(plan, shard)
+        return plan
+
+    plans = []
+    for door in (
+        lambda: sl.convert(images, tmp_path / "out", **options),
+        lambda: sl.Source(images, **options),
+        lambda: sl.Source(images, cache=tmp_path / "cache", **options),
+        lambda: plans.append(planned()),
+        lambda: sl.finish(plans[0]),
+    ):
+        with pytest.warns(sl.ConversionWarning) as caught:
+            returned = door()
+        yield returned, conversion_warnings(caught)
+
+
+def test_annotations_without_image_are_a_warning_of_every_door(tmp_path):
+    images = make_images(tmp_path / "images", each=1)
+    boxes = tmp_path / "boxes.json"
+    boxes.write_text(
+        json.dumps(
+            {
+                "images": [
+                    {"id": 1, "file_name": "ant/000.png", "width": 48, "height": 40},
+                    {"id": 2, "file_name": "other/000.png", "width": 48, "height": 40},
+                ],
+                "categories": [{"id": 1, "name": "x"}],
+                "annotations": [
+                    {"id": id, "image_id": image, "category_id": 1, "bbox": [1, 1, 5, 5]}
+                    for id, image in ((1, 1), (2, 2), (3, 77))
+                ],
+            }
+        )
+    )
+    (tmp_path / "masks" / "ant").mkdir(parents=True)
+    shutil.copy(images / "ant" / "000.png", tmp_path / "masks" / "ant" / "000.png")
+    shutil.copy(images / "ant" / "000.png", tmp_path / "masks" / "ant" / "999.png")
+    found = list(
+        doors(tmp_path, images, coco=boxes, pairs={"mate": tmp_path / "masks"}, preset="train", size=32)
+    )
+    for _, told in found:
+        assert len(told) == 2 and told[0].startswith("2 annotations belong to no image of ")
+        assert told[0].endswith(
+            '(the first: annotation 2 is of "other/000.png", which is not among the inputs)'
+        )
+        assert told[1].startswith("1 files of mate belong to no image of ") and '"ant/999.png"' in told[1]
+    converted, finished = found[0][0], found[-1][0]
+    assert converted.annotations == {"objects": 1, "images_without": 2, "without_image": 2}
+    assert (finished.annotations, finished.skipped) == (converted.annotations, converted.skipped)
+
+
 def test_boxes_beyond_their_image_and_images_beside_folders_are_a_warning(tmp_path):
     images = make_images(tmp_path / "images", each=1)
     shutil.copy(images / "ant" / "000.png", images / "beside.png")

@@ -5,6 +5,7 @@ says, so the truth is measured too, before and after: a loop over the loader, an
 """
 
 import math
+import os
 import queue
 import threading
 import time
@@ -14,6 +15,7 @@ import pytest
 
 import shardloader as sl
 from shardloader._diagnosis import Diagnosis, half_width
+from shardloader._processor_time import cores_of
 
 pytestmark = pytest.mark.alone
 TRIES = 3  # on a busy machine; what is wrong always fails each time
@@ -323,6 +325,15 @@ def test_the_text_has_share_interval_cores_and_gain():
     ):
         assert piece in text, text
     assert "6.0 cores" in diagnosis(0, 0.01, cores=6.0).advice
+
+
+def test_an_estimate_is_no_more_than_can_be():
+    text = str(diagnosis(1.0, 0.5))
+    assert "at most 1000.00 times as fast (2.00 to 1000.00)" in text
+    own = str(diagnosis(0.5, 0.1, own=True))
+    assert "gain of switching" not in own and "waiting for data" in own
+    assert cores_of(500, 1) == len(os.sched_getaffinity(0))
+    assert cores_of(-1, 1) == 0 and cores_of(1, 4) == pytest.approx(0.25)
 
 
 def test_the_interval_is_that_of_student():

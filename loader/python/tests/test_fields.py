@@ -186,7 +186,6 @@ def test_wrong_columns_are_refused(data, table, tmp_path):
 
     for columns, why in (
         ({"x": "float33"}, "dtype 'float33' is not known"),
-        ({"angle": sl.Ragged("float32", 0)}, "NAME:TYPE"),
         ({"none": sl.Text}, "has no column"),
         ({"caption": "float32"}, 'column "caption"'),
         ({"key": sl.Text}, "reserved"),

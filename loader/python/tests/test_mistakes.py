@@ -3,6 +3,7 @@ The error names the argument, its value and what is allowed."""
 
 import inspect
 import math
+import pickle
 import re
 
 import numpy as np
@@ -219,3 +220,59 @@ def test_each_argument_of_a_writer(tmp_path, name, monkeypatch):
 
     for number, value in enumerate(WRONG):
         names_the_mistake(name, lambda: write(number, value), NAMED)
+
+
+@pytest.mark.parametrize("word", ["no", "false", "sequential", "True", 0, 1, []])
+def test_truth_is_true_or_false(data, tmp_path, word):
+    for name in ("shuffle", "drop_last", "progress", "correspondence"):
+        with pytest.raises(sl.InvalidArgumentError, match=f"{name} is .*; expected True or False"):
+            sl.Loader(data, batch_size=4, **{name: word})
+    with pytest.raises(sl.InvalidArgumentError, match="replacement is .*; expected True or False"):
+        sl.Loader(data, batch_size=4, sampling=sl.Sampling(replacement=word))
+    with pytest.raises(sl.InvalidArgumentError, match="progress is .*; expected True or False"):
+        sl.convert(tmp_path, tmp_path / "out", progress=word)
+    with pytest.raises(sl.InvalidArgumentError, match="quiet is .*; expected True or False"):
+        sl.doctor([1], id, quiet=word)
+    with sl.Loader(data, batch_size=4, shuffle=np.bool_(False), drop_last=np.True_) as loader:
+        assert loader.drop_last and loader._sequential
+
+
+@pytest.mark.parametrize("path", ["", b"", "x\0", b"x\0y"])
+def test_no_path(data, tmp_path, path):
+    refused = r" is b?'.*; expected a path of at least one character, none of which is \\0"
+    for name, call in {
+        "images": lambda: sl.Source(path),
+        "images ": lambda: sl.convert(path, tmp_path / "out"),
+        "images  ": lambda: sl.plan(path, tmp_path / "out"),
+        "path": lambda: sl.Dataset(path),
+        "data": lambda: sl.Loader(path),
+        "out": lambda: sl.convert(tmp_path, path),
+        "out ": lambda: sl.plan(tmp_path, path),
+        "out  ": lambda: sl.Writer(path),
+        "cache": lambda: sl.Source(tmp_path, cache=path),
+        "labels": lambda: sl.convert(tmp_path, tmp_path / "out", labels=path),
+        "coco": lambda: sl.plan(tmp_path, tmp_path / "out", coco=path),
+    }.items():
+        with pytest.raises(sl.InvalidArgumentError, match=name.strip() + refused):
+            call()
+
+
+def test_no_plan_and_no_shard(folder, images, tmp_path):
+    plan = sl.plan(images, tmp_path / "out", size=32, preset="train")
+    for shard in (-1, "0", 1.5, None, 2**64):
+        with pytest.raises(sl.InvalidArgumentError, match="shard is .*; expected a whole number from 0"):
+            sl.convert_shard(plan, shard)
+    for call in (lambda: sl.convert_shard(None, 0), lambda: sl.finish(folder)):
+        with pytest.raises(sl.InvalidArgumentError, match="plan is .*; expected a Plan, which plan"):
+            call()
+
+
+def test_a_loader_says_what_to_pickle_instead(data, tmp_path):
+    loader = sl.Loader(data, batch_size=4)
+    for one in (loader, iter(loader)):
+        with pytest.raises(TypeError, match=r"a Loader cannot be pickled, .*: pickle its Dataset"):
+            pickle.dumps(one)
+    writer = sl.Writer(tmp_path / "out")
+    with pytest.raises(TypeError, match="a Writer cannot be pickled"):
+        pickle.dumps(writer)
+    writer.abandon()

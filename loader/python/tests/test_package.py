@@ -26,6 +26,26 @@ def run_module(*arguments):
     )
 
 
+def test_output_that_cannot_be_written_is_one_line(folder):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "shardloader", "info", str(folder)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 2 and done.stderr.splitlines() == [
+        "error: cannot write to standard output: No space left on device; the output is incomplete"
+    ]
+    gone, write = os.pipe()
+    os.close(gone)
+    done = subprocess.run(
+        [sys.executable, "-m", "shardloader", "info", str(folder)], stdout=write, stderr=subprocess.PIPE
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 def test_the_extension_has_the_limited_api_where_its_wheel_says_so():
     try:
         tags = importlib.metadata.distribution("shardloader").read_text("WHEEL")

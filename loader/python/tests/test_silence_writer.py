@@ -84,7 +84,7 @@ def adders(writer, stored, errors, threads=3):
 @pytest.mark.parametrize("moment", [0.0, 0.001, 0.01, 0.03, 0.1])
 def test_what_is_added_before_close_is_stored_and_what_comes_later_is_an_error(out, moment):
     writer, stored, errors = sl.Writer(out, **AS_THEY_ARE), ["first"], []
-    writer.add("first", pixels(0))
+    writer.add("first", pixels(0), 0)
     threads = adders(writer, stored, errors)
     time.sleep(moment)
     result = writer.close()
@@ -182,7 +182,7 @@ def test_a_bad_image_that_ends_it_reaches_every_thread(out):
     writer, stored, errors = sl.Writer(out, on_error="fail", **AS_THEY_ARE), [], []
     threads = adders(writer, stored, errors)
     with contextlib.suppress(sl.CorruptError):
-        writer.add("bad", b"no picture")
+        writer.add("bad", b"no picture", 0)
     for thread in threads:
         thread.join()
     assert [type(error) for error in errors] == [sl.CorruptError] * 3 and "bad" in str(errors[0])
@@ -530,7 +530,7 @@ def test_keys_that_are_odd_are_kept_apart(out):
         for i, key in enumerate(keys):
             writer.add(key, pixels(i), i)
         with pytest.raises(sl.InvalidArgumentError, match="at most 16384"):
-            writer.add("x" * 17_000, pixels(0))
+            writer.add("x" * 17_000, pixels(0), 0)
     data = sl.Dataset(out)
     assert data.labels.tolist() == list(range(len(keys))) and len(set(data.keys)) == len(keys)
     assert all(np.array_equal(data[i][0], pixels(i)) for i in range(len(keys)))
@@ -776,7 +776,7 @@ def test_one_channel_of_pixels_that_have_three(out):
 
 def test_rows_that_are_text(out):
     for rows in (["ab", "cd"], [b"ab"]):
-        with pytest.raises(sl.InvalidArgumentError, match="a row is"):
+        with pytest.raises(sl.InvalidArgumentError, match="row 0 is a (str|bytes); expected"):
             sl.write(rows, out, **AS_THEY_ARE)
     assert not (out / "dataset.json").exists()
 
@@ -789,3 +789,105 @@ def test_rows_whose_iterator_fails(out):
     with pytest.raises(OSError, match="the source is gone"):
         sl.write(rows(), out, **AS_THEY_ARE)
     assert not (out / "dataset.json").exists()
+
+
+@pytest.mark.parametrize("declared", [{}, {"columns": {"labels": "int64"}}])
+def test_the_first_row_decides_whether_rows_have_labels(out, declared):
+    with sl.Writer(out, **declared, **AS_THEY_ARE) as writer:
+        writer.add("a", pixels(0), 5)
+        with pytest.raises(sl.InvalidArgumentError, match="'c' has no label, but the first row .* has one"):
+            writer.add("c", pixels(2))
+        writer.add("b", pixels(1), 7)
+    assert_stored(out, {"a": pixels(0), "b": pixels(1)}, {"a": 5, "b": 7})
+    with sl.Writer(out.with_name("none"), **declared, **AS_THEY_ARE) as writer:
+        writer.add("a", pixels(0))
+        with pytest.raises(sl.InvalidArgumentError, match="'b' has a label, but the first row .* has none"):
+            writer.add("b", pixels(1), 0)
+        writer.add("c", pixels(2))
+    assert_stored(out.with_name("none"), {"a": pixels(0), "c": pixels(2)}, {"a": 0, "c": 0})
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("columns", [{}, {"labels": ("float32", 2)}])
+def test_labels_that_are_vectors_are_finite(out, columns, odd):
+    with sl.Writer(out, columns={**columns, "angle": "float32"}, **AS_THEY_ARE) as writer:
+        writer.add("a", pixels(0), [1, 2], angle=np.nan)  # a column may hold it
+        with pytest.raises(sl.InvalidArgumentError, match="'b': the label has -?(nan|inf): expected finite"):
+            writer.add("b", pixels(1), [1, odd], angle=0)
+    assert sl.Dataset(out).keys[:] == ["a"]
+
+
+def masked(values, at):
+    array = np.ma.array(values)
+    array[at] = np.ma.masked
+    return array
+
+
+def test_what_a_mask_hides_is_not_stored(out):
+    with sl.Writer(
+        out,
+        columns={"box": sl.Ragged("float32", 2), "far": sl.ImageField("uint16", 2, 2, 1)},
+        **AS_THEY_ARE,
+    ) as writer:
+        good = {
+            "image": pixels(0),
+            "label": 1,
+            "box": np.zeros((1, 2)),
+            "far": np.zeros((2, 2, 1), np.uint16),
+        }
+        for name, value in (
+            ("image", masked(pixels(0), (0, 0, 0))),
+            ("label", masked([3], 0)[0]),
+            ("label", masked(np.array(3), ())),
+            ("box", masked(np.zeros((1, 2)), 0)),
+            ("box", [masked(np.zeros(2), 0)]),
+            ("far", masked(good["far"], 0)),
+        ):
+            with pytest.raises(
+                sl.InvalidArgumentError, match=r"hides \d+ of \d+ values: fill it, x.filled\(0\)"
+            ):
+                writer.add("a", **{**good, name: value})
+        writer.add(
+            "b", **{**good, "image": np.ma.array(pixels(1)), "box": np.ma.zeros((1, 2))}
+        )  # it hides nothing
+    assert_stored(out, {"b": pixels(1)}, {"b": 1})
+    with sl.Writer(out.with_name("tensors")) as writer:
+        with pytest.raises(sl.InvalidArgumentError, match="hides 1 of 4 values"):
+            writer.add("a", masked(np.zeros(4, np.float32), 0))
+        writer.add("b", np.zeros(4, np.float32))
+    with pytest.raises(sl.InvalidArgumentError, match="indices is a masked array"):
+        sl.Dataset(out).select(masked([0], 0))
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"key": "a", "img": 1}, "row 1 has no 'image'; it has 'key', 'img'; expected a dict with"),
+        ({}, "row 1 has no 'key'; it has nothing"),
+        ({"key": "a", "image": pixels(0), 3: 1}, "row 1 has a column 3"),
+        ({"key": "a", "image": pixels(0), "self": 1}, "row 1 has a column 'self'"),
+        (1, "row 1 is a int; expected a dict with 'key' and 'image', or a tuple"),
+        ("a", "row 1 is a str; expected"),
+        (("a",), "row 1 is a tuple of 1; expected"),
+        (("a", pixels(0), 3, 4), "row 1 is a tuple of 4; expected .* further columns need a dict"),
+    ],
+)
+def test_a_row_of_another_form_is_named(out, row, words):
+    with pytest.raises(sl.InvalidArgumentError, match=words):
+        sl.write([("first", pixels(0)), row], out, **AS_THEY_ARE)
+
+
+@pytest.mark.parametrize("axis", [-1, 0, 2.5, 2**70])
+def test_an_axis_of_another_length_is_named(out, axis):
+    for make in (
+        lambda: sl.Writer(out, columns={"x": ("float32", axis)}),
+        lambda: sl.Ragged("float32", axis),
+        lambda: sl.Writer(out, sample=("float32", axis)),
+    ):
+        with pytest.raises(
+            sl.InvalidArgumentError, match="an axis of .* is .*; expected a whole number from 1"
+        ):
+            make()
+    if axis != 0:
+        with pytest.raises(sl.InvalidArgumentError, match=r"an axis of ImageField\(\) is"):
+            sl.ImageField("uint8", axis, 4, 3)

@@ -10,4 +10,9 @@ namespace shard {
 std::size_t utf8_sequence_length(std::string_view text, std::size_t at) noexcept;
 bool is_utf8(std::string_view text) noexcept;
 
+// Some editors and spreadsheets write a byte order mark before the text.
+constexpr std::string_view without_byte_order_mark(std::string_view text) noexcept {
+  return text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text;
+}
+
 }  // namespace shard

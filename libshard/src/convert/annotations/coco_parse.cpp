@@ -18,6 +18,7 @@
 #include "base/text/json.hpp"
 #include "base/text/number.hpp"
 #include "base/text/quote.hpp"
+#include "base/text/utf8.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {
@@ -322,7 +323,7 @@ void sort_unique(Entries& entries, const char* what) {
 
 Coco parse_coco(std::string_view text) {
   CocoBuilder built;
-  parse_json(text, built, "it");
+  parse_json(without_byte_order_mark(text), built, "it");
   built.check_sections();
   sort_unique(built.coco.images, "images");
   sort_unique(built.coco.categories, "categories");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text/json.hpp"
+#include "base/text/utf8.hpp"
 
 namespace shard::convert {
 
@@ -113,7 +114,7 @@ class JsonFields final : public JsonHandler {
 std::vector<JsonField> json_fields(std::string_view json, const std::vector<ColumnSpec>& columns) {
   std::vector<JsonField> fields(columns.size());
   JsonFields handler(columns, fields);
-  parse_json(json, handler, "its .json member");
+  parse_json(without_byte_order_mark(json), handler, "its .json member");
   return fields;
 }
 

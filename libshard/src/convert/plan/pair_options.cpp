@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <optional>
 #include <string_view>
+#include <system_error>
 
 #include "base/text/number.hpp"
 #include "base/text/quote.hpp"
@@ -67,6 +69,20 @@ bool take_setting(std::string_view option, std::string_view setting, FurtherImag
   return true;
 }
 
+// A folder may have ",word=" in its name. Then it is there.
+void refuse_unknown_setting(std::string_view option, std::string_view folder) {
+  const std::size_t comma = folder.rfind(',');
+  const std::size_t equals = comma == std::string_view::npos ? comma : folder.find('=', comma);
+  std::error_code error;
+  if (equals == std::string_view::npos || std::filesystem::exists(folder, error)) return;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format(
+          "`{}` {}: there is no setting {}, and no folder of this name; the settings are suffix, role, "
+          "classes, ignore, dtype, filter, codec and size",
+          option, quoted(folder), quoted(folder.substr(comma + 1, equals - comma - 1))));
+}
+
 }  // namespace
 
 FurtherImages parse_pair(std::string_view option, const std::string& text) {
@@ -81,6 +97,7 @@ FurtherImages parse_pair(std::string_view option, const std::string& text) {
     if (!take_setting(option, rest.substr(comma + 1), from)) break;
     rest = rest.substr(0, comma);
   }
+  refuse_unknown_setting(option, rest);
   from.folder = std::string(rest);
   return from;
 }

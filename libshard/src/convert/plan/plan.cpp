@@ -251,6 +251,7 @@ void scan_inputs(const Options& options, Plan& plan) {
                 "`columns` without `labels`: give the table that has these columns, or convert a WebDataset, "
                 "whose archives have them");
   plan.list = scan({options.images, options.root, options.array_layout,
+                    !options.labels.empty() || has_annotations(options),
                     from_members ? members_of(options.columns) : std::set<std::string>{}, options.jobs});
   if (options.pages && (!options.labels.empty() || has_annotations(options) || from_members))
     throw Error(

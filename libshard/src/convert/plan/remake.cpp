@@ -21,7 +21,7 @@ namespace {
 // The members of archives. Of a folder only its name: files are found by their keys.
 InputList list_originals(const RemakeOptions& options) {
   if (source_kind(options.images).has_archives || is_single(options.layout))
-    return scan({.images = options.images, .layout = options.layout});
+    return scan({.images = options.images, .layout = options.layout, .labelled = true});
   std::error_code error;
   if (!std::filesystem::is_directory(options.images, error)) {
     const std::string kinds =

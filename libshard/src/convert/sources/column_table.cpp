@@ -8,6 +8,7 @@
 #include <concepts>
 #include <limits>
 #include <optional>
+#include <string>
 
 #include "base/bytes.hpp"
 #include "base/digest/checksum.hpp"
@@ -97,6 +98,38 @@ double value_of_bits(DType dtype, std::uint64_t bits) {
   }
 }
 
+template <class T>
+std::string whole_numbers() {
+  return fmt::format("is not a whole number of {} to {} without a point", +std::numeric_limits<T>::min(),
+                     std::numeric_limits<T>::max());
+}
+
+// Why a word is no number of this type.
+std::string why_unfit(DType dtype) {
+  switch (dtype) {
+    case DType::boolean:
+      return "is not true, false, 1 or 0 (write it so)";
+    case DType::u8:
+      return whole_numbers<std::uint8_t>();
+    case DType::i8:
+      return whole_numbers<std::int8_t>();
+    case DType::u16:
+      return whole_numbers<std::uint16_t>();
+    case DType::i16:
+      return whole_numbers<std::int16_t>();
+    case DType::u32:
+      return whole_numbers<std::uint32_t>();
+    case DType::i32:
+      return whole_numbers<std::int32_t>();
+    case DType::u64:
+      return whole_numbers<std::uint64_t>();
+    case DType::i64:
+      return whole_numbers<std::int64_t>();
+    default:
+      return "is not a finite number";
+  }
+}
+
 std::vector<std::byte> text_rows(std::string_view field) {
   if (!is_utf8(field)) throw Error(ErrorCode::invalid_argument, "text that is not UTF-8");
   const auto bytes = as_byte_span(field);
@@ -146,8 +179,8 @@ std::vector<std::byte> parse_rows(const ColumnSpec& column, std::string_view fie
     const std::string_view word = field.substr(at, end - at);
     const auto bits = element_bits(column.dtype, word);
     if (!bits)
-      throw Error(ErrorCode::invalid_argument, fmt::format("{} is not a finite number of {}",
-                                                           quoted_excerpt(word), to_string(column.dtype)));
+      throw Error(ErrorCode::invalid_argument, fmt::format("{} {}: the type is {}", quoted_excerpt(word),
+                                                           why_unfit(column.dtype), to_string(column.dtype)));
     if (is_floating(column.dtype) && is_whole_text(word) &&
         !is_exactly(word, value_of_bits(column.dtype, *bits)))
       throw Error(

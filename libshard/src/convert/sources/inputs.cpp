@@ -6,7 +6,7 @@
 namespace shard::convert {
 
 Inputs::Inputs(const std::string& images)
-    : list_(std::make_shared<const InputList>(scan({.images = images}))) {}
+    : list_(std::make_shared<const InputList>(scan({.images = images, .labelled = true}))) {}
 
 std::uint64_t Inputs::size() const noexcept { return list_->inputs.size(); }
 const std::filesystem::path& Inputs::root() const noexcept { return list_->root; }

@@ -30,7 +30,10 @@ OpenArchive::OpenArchive(const std::filesystem::path& path) : path_(path) {
     const int error = errno;
     throw Error(
         error == ENOENT ? ErrorCode::not_found : ErrorCode::io,
-        fmt::format("cannot open the archive {}: {}", quoted(path), std::generic_category().message(error)));
+        fmt::format("cannot open the archive {}: {}{}", quoted(path), std::generic_category().message(error),
+                    path.native().find('*') == std::string::npos
+                        ? ""
+                        : "; {000..146} in a name counts, and {a,b} lists words, but * stands for nothing"));
   }
   if (!S_ISREG(info.st_mode))
     throw Error(ErrorCode::invalid_argument,

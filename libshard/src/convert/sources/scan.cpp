@@ -26,6 +26,28 @@ void sort_by_key(std::vector<T>& items) {
   std::sort(items.begin(), items.end(), [](const T& a, const T& b) { return a.key < b.key; });
 }
 
+// What to give instead of a folder of archives or of arrays. Empty: there are none.
+std::string advice_of(const InputList& list) {
+  std::vector<std::string> keys;
+  for (const Skip& skip : list.skipped) keys.push_back(skip.key);
+  for (const Reject& reject : list.rejects) keys.push_back(reject.key);
+  for (const std::string& key : keys) {
+    const auto ends = [&](std::string_view ending) { return key.ends_with(ending); };
+    if (ends(".tar"))
+      return fmt::format(
+          "; {} is an archive: give it, or many as a pattern in quotes: 'FOLDER/{{000..146}}.tar'",
+          quoted_key(key));
+    if (ends(".npy"))
+      return fmt::format(
+          "; {} is an array: give this file, or a pattern of files; where each .npy file is one "
+          "image, say so with `array_layout`",
+          quoted_key(key));
+    if (ends(".npz") || ends("-ubyte") || ends("-ubyte.gz"))
+      return fmt::format("; {} is an array: give the file that has the images", quoted_key(key));
+  }
+  return {};
+}
+
 [[noreturn]] void refuse_nothing(const std::string& images, const InputList& list) {
   std::string text = fmt::format("no images found in {}: nothing to convert", quoted(images));
   if (!list.skipped.empty())
@@ -33,8 +55,11 @@ void sort_by_key(std::vector<T>& items) {
                         quoted_key(list.skipped.front().key), to_string(list.skipped.front().reason));
   else if (!list.rejects.empty())
     text += fmt::format(" ({}: {})", quoted_key(list.rejects.front().key), list.rejects.front().reason);
-  throw Error(ErrorCode::invalid_argument,
-              text + "; expected files such as .jpg, .png or .webp in it or in folders below");
+  const std::string advice = advice_of(list);
+  throw Error(
+      ErrorCode::invalid_argument,
+      text + (advice.empty() ? "; expected files such as .jpg, .png or .webp in it or in folders below"
+                             : advice));
 }
 
 }  // namespace

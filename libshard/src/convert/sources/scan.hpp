@@ -136,6 +136,8 @@ struct ScanOptions {
   std::filesystem::path root = {};
   // Of arrays.
   ArrayLayout layout = ArrayLayout::automatic;
+  // Of arrays: labels come from elsewhere, so an .npz may have any other arrays.
+  bool labelled = false;
   // Of archives: which members that are no images are listed too, by their extensions.
   std::set<std::string> side = {};
   // Threads that list folders and sort. 0: one per CPU.

@@ -116,7 +116,9 @@ Found find_array(const OpenArchive& file, const fs::path& path) {
 
 class ArrayLister {
  public:
-  ArrayLister(InputList& list, ArrayLayout layout) : list_(list), layout_(layout) {}
+  // `labelled`: labels come from elsewhere, so an array of them may have any name.
+  ArrayLister(InputList& list, ArrayLayout layout, bool labelled)
+      : list_(list), layout_(layout), labelled_(labelled) {}
 
   void add(const fs::path& path, const std::string& prefix) {
     open(path, prefix);
@@ -285,16 +287,40 @@ class ArrayLister {
     if (images == nullptr) {
       std::string names;
       for (const auto& array : arrays) names += (names.empty() ? "" : ", ") + quoted_excerpt(array.first);
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("has the arrays {}: the images must be named images, x, data or arr_0 (and "
-                              "labels labels, y, targets or arr_1); "
-                              "or save the array of images alone, as .npy",
-                              names.empty() ? "[]" : names));
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("has the arrays {}: the images must be named images, image, x, X, data or arr_0 "
+                      "(and labels labels, label, y, Y, targets or arr_1); "
+                      "or save the array of images alone, as .npy",
+                      names.empty() ? "[]" : names));
     }
     const std::uint64_t count = add_array(find_member(images->second));
     if (arrays.size() == 1) return;
     if (const NamedMember* const labels = named(arrays, kLabelMembers, "labels"))
       add_labels(*file_, find_member(labels->second), count, "the array " + quoted_excerpt(labels->first));
+    else if (!labelled_)
+      refuse_other_labels(arrays, images->first, count);
+  }
+
+  ArrayHeader header_of(const ZipMember& member) const {
+    if (!member.deflated) return parse_npy_header(header_bytes(*file_, member.offset, member.size_bytes));
+    Unpacker unpacker(*file_, member.offset, member.stored_bytes, Packed::deflate);
+    return parse_npy_header(unpacked_header(unpacker));
+  }
+
+  // An array with an entry for each image may be their labels.
+  void refuse_other_labels(const std::vector<NamedMember>& arrays, const std::string& images,
+                           std::uint64_t count) const {
+    for (const NamedMember& array : arrays) {
+      if (array.first == images) continue;
+      const ArrayHeader header = header_of(array.second);
+      if (header.shape.empty() || header.shape.front() != count) continue;
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("has the array {} with an entry for each of the {} images, but no array named "
+                              "labels, label, y, Y, targets or arr_1: give it such a name if it has the "
+                              "labels, or say with `labels` which file has them, or remove it",
+                              quoted_excerpt(array.first), count));
+    }
   }
 
   void add_idx() {
@@ -350,6 +376,7 @@ class ArrayLister {
 
   InputList& list_;
   ArrayLayout layout_;
+  bool labelled_;
   fs::path path_;
   std::string prefix_;
   std::optional<OpenArchive> file_;
@@ -374,7 +401,7 @@ bool names_arrays(const std::string& images) {
 
 void read_array_files(InputList& list, ArrayLayout layout) {
   InputList arrays;
-  ArrayLister lister(arrays, layout);
+  ArrayLister lister(arrays, layout, true);
   for (const Input& input : list.inputs) lister.add_or_reject(list.root / input.path, input.path);
   list.inputs = std::move(arrays.inputs);
   list.archives = std::move(arrays.archives);
@@ -389,7 +416,7 @@ InputList scan_arrays(const ScanOptions& options) {
     list.archives_in_order = true;
     for (const std::string& name : expanded_pattern(options.images)) files.emplace_back(name);
   }
-  ArrayLister lister(list, options.layout);
+  ArrayLister lister(list, options.layout, options.labelled);
   std::vector<std::string> names;
   for (const fs::path& file : files) names.push_back(unpacked_name(file));
   std::vector<std::string> sorted = names;

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from ._errors import InvalidArgumentError
+from ._numpy import np
 
 
 def refuse(name: str, value: Any, expected: str) -> NoReturn:
@@ -34,6 +35,11 @@ def whole(name: str, value: Any, least: int = 0, most: int | None = None) -> int
     if isinstance(value, bool) or number < least or (most is not None and number > most):
         refuse(name, value, expected)
     return number
+
+
+def axis(name: str, value: Any, least: int = 1) -> int:
+    """The length of an axis, which the library counts with 64 bits."""
+    return whole(name, value, least, 2**63 - 1)
 
 
 def number(name: str, value: Any) -> float:
@@ -71,12 +77,35 @@ def size(name: str, value: Any) -> tuple[int, int]:
     return height, width
 
 
+def flag(name: str, value: Any) -> bool:
+    """True or False, also numpy's: "no" and "false" are no booleans."""
+    if not isinstance(value, bool) and not isinstance(value, np.bool_):
+        refuse(name, value, "True or False")
+    return bool(value)
+
+
+def flag_or_function(name: str, value: Any) -> Any:
+    return value if callable(value) else flag(name, value)
+
+
+def unmasked(what: str, value: Any) -> None:
+    """Refuses an array of numpy.ma, or a list of them, that hides values: they would be taken for data."""
+    for one in value if isinstance(value, (list, tuple)) else (value,):
+        hidden = int(np.count_nonzero(one.mask)) if isinstance(one, np.ma.MaskedArray) else 0
+        if hidden:
+            raise InvalidArgumentError(
+                f"{what} is a masked array that hides {hidden} of {one.size} values: fill it, x.filled(0)"
+            )
+
+
 def path(name: str, value: Any) -> str:
     try:
-        found = os.fspath(value)
+        found = os.fsdecode(os.fspath(value))
     except TypeError:
         refuse(name, value, "a path")
-    return os.fsdecode(found)
+    if not found or "\0" in found:
+        refuse(name, value, r"a path of at least one character, none of which is \0")
+    return found
 
 
 def names(name: str, value: Any) -> list[str]:

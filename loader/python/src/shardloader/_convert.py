@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _core, _notes, _words
+from . import _check, _core, _notes, _words
 from ._convert_options import ConvertOptions, Path, for_library
 from ._declare import with_signature
 from ._errors import ShardError
@@ -188,13 +188,15 @@ def convert(
     complete=False where others are still at work.
 
     What is not stored is in rejects.csv, and a ConversionWarning says how much it is. Other
-    ConversionWarnings say, before anything is converted, that classes.txt or `train` beside the images gives
-    their classes other numbers, and that a tenth of them or more would be enlarged.
+    ConversionWarnings say that classes.txt or `train` beside the images gives their classes other numbers,
+    that a tenth of them or more would be enlarged, and what annotations lose: those that belong to no image,
+    objects that are left out, boxes that are cut.
 
     Interrupted at any moment, the same call goes on where it was. Raises InvalidArgumentError (a
     ValueError), NotFoundError, IoError, ResourceError; KeyboardInterrupt stops it within a moment, with
     nothing partial visible.
     """
+    progress = _check.flag_or_function("progress", progress)
     given = for_library("convert()", images, out, options, ConvertOptions)
     bar = _Bar() if progress and not callable(progress) else None
     try:
@@ -204,7 +206,7 @@ def convert(
     finally:
         if bar is not None:
             bar.close()
-    _notes.before(done.pop("notes"))
+    done |= _notes.found(done.pop("found"), given["out"])
     _notes.after(given["out"], done, "append" in given)
     return Conversion(**done)
 

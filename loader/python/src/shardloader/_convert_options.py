@@ -24,9 +24,7 @@ def _word(name: str, value: Any) -> str:
 
 def _flag(name: str, value: Any) -> bool | None:
     """True; None for False, which is what the library does without the option."""
-    if not isinstance(value, bool) and type(value).__name__ not in ("bool_", "bool"):
-        _check.refuse(name, value, "True or False")
-    return True if value else None
+    return True if _check.flag(name, value) else None
 
 
 def _whole(name: str, value: Any) -> int:
@@ -82,7 +80,7 @@ def _pairs(name: str, value: Any) -> list[str] | None:
 def class_names(name: str, value: Any) -> dict[str, Any]:
     """Names, as UTF-8 with the bytes that are none; or where they are."""
     if isinstance(value, (str, os.PathLike)):
-        return {"classes_from": os.fspath(value)}
+        return {"classes_from": _check.path(name, value)}
     if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
         _check.refuse(name, value, "a list of names, a file with a name a line, or a data set")
     names = list(value)

@@ -240,7 +240,9 @@ class Dataset:
         """The samples for which the condition is true: a mask of one bool per sample, or a function that gets
         Columns and returns such a mask, for instance `data.where(lambda columns: columns["labels"] < 10)`.
         InvalidArgumentError if the mask has another length or is not of bools, or if no sample is left."""
-        mask = np.asarray(condition(Columns(self)) if callable(condition) else condition)
+        given = condition(Columns(self)) if callable(condition) else condition
+        _check.unmasked("the condition", given)
+        mask = np.asarray(given)
         if mask.dtype != np.bool_ or mask.shape != (len(self),):
             raise InvalidArgumentError(
                 f"a mask of shape {mask.shape} and dtype {mask.dtype}; expected {len(self)} bools, "
@@ -255,6 +257,7 @@ class Dataset:
         size = len(self)
         if isinstance(indices, slice):
             indices = range(*indices.indices(size))
+        _check.unmasked("indices", indices)
         chosen = np.asarray(indices)
         if chosen.ndim != 1 or (chosen.size > 0 and not np.issubdtype(chosen.dtype, np.integer)):
             hint = "; a mask of bools is for where()" if chosen.dtype == np.bool_ else ""

@@ -21,6 +21,10 @@ def half_width(values: Sequence[float]) -> float:
     return (_STUDENT[count - 2] if count - 2 < len(_STUDENT) else 2.0) * math.sqrt(variance / count)
 
 
+def _gain(waiting: float) -> float:
+    return 1 / (1 - min(max(waiting, 0.0), 0.999))
+
+
 class Diagnosis(NamedTuple):
     """What doctor() found out. str() of it is the text that it prints."""
 
@@ -48,14 +52,13 @@ class Diagnosis(NamedTuple):
     @property
     def gain(self) -> float:
         """How many times as fast the loop can get at most, with a loader that never lets it wait:
-        1 / (1 - waiting)."""
-        return 1 / max(1 - self.waiting, 1e-6)
+        1 / (1 - waiting), and 1,000 at most."""
+        return _gain(self.waiting)
 
     @property
     def gain_range(self) -> tuple[float, float]:
         """The gain at both ends of the confidence interval."""
-        low, high = self.waiting - self.uncertainty, self.waiting + self.uncertainty
-        return 1 / (1 - min(max(low, 0.0), 0.999)), 1 / (1 - min(max(high, 0.0), 0.999))
+        return _gain(self.waiting - self.uncertainty), _gain(self.waiting + self.uncertainty)
 
     @property
     def verdict(self) -> str:
@@ -104,4 +107,6 @@ class Diagnosis(NamedTuple):
             "gain of switching": f"at most {self.gain:.2f} times as fast ({low:.2f} to {high:.2f})",
             "advice": self.advice,
         }
+        if self.own:
+            del lines["gain of switching"]
         return "\n".join(f"{name + ':':<19}{value}" for name, value in lines.items())

@@ -55,6 +55,7 @@ def doctor(
 
     Raises InvalidArgumentError if there are too few batches, and what loader and step raise.
     """
+    quiet = _check.flag("quiet", quiet)
     if not hasattr(loader, "__iter__"):
         _check.refuse("loader", loader, "an iterable of batches")
     if not callable(step):

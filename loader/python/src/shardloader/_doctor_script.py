@@ -22,7 +22,7 @@ from typing import Any
 from ._diagnosis import Diagnosis, half_width
 from ._doctor import described
 from ._loader import Loader
-from ._processor_time import library_seconds, processor_seconds
+from ._processor_time import cores_of, library_seconds, processor_seconds
 
 _BLOCKS = 10  # of consecutive batches, whose spread gives the uncertainty
 
@@ -93,7 +93,7 @@ class Watch:
             uncertainty=half_width(shares),
             step_seconds=sum(self.steps) / count,
             loop_seconds=total / count,
-            cores=self.processor_seconds / total,
+            cores=cores_of(self.processor_seconds, total),
             first_batch_seconds=self.first_batch_seconds,
             stretches=blocks,
             batches=count,

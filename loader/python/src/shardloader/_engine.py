@@ -137,6 +137,12 @@ class Engine:
         self._targets = target_names(options, data)
         _engines.add(self)
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a Loader cannot be pickled, it has threads and buffers: pickle its Dataset (loader.data), and "
+            "make the Loader in the other process"
+        )
+
     # --- the C++ loader; the lock is held, but in the constructor -------------------------------------------
 
     def _alive(self) -> Any:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from . import _check
 from ._arrays import name_of
 from ._errors import InvalidArgumentError
 from ._numpy import np
@@ -64,7 +65,10 @@ class Ragged:
     `Ragged("int64")` for numbers."""
 
     def __init__(self, dtype: Any, *shape: int) -> None:
-        self.dtype, self.shape = _LONG[_short_dtype(dtype)], tuple(int(extent) for extent in shape)
+        self.dtype, self.shape = (
+            _LONG[_short_dtype(dtype)],
+            tuple(_check.axis("an axis of Ragged()", extent) for extent in shape),
+        )
 
     def __repr__(self) -> str:
         return f"shardloader.Ragged({self.dtype!r}{''.join(f', {extent}' for extent in self.shape)})"
@@ -107,7 +111,9 @@ class ImageField:
         std: Sequence[float] | None = None,
     ) -> None:
         self.dtype = _LONG[_short_dtype(dtype)]
-        self.shape = tuple(None if extent is None else int(extent) for extent in shape)
+        self.shape = tuple(
+            None if extent is None else _check.axis("an axis of ImageField()", extent, 0) for extent in shape
+        )
         self.layout = layout if layout is not None else "nhwc" if len(self.shape) == 3 else "tensor"
         self.role, self.codec = role, codec
         self.mean = None if mean is None else [float(value) for value in mean]
@@ -173,7 +179,9 @@ def column_text(name: str, kind: Any) -> str:
         return f"{name}:{_short_dtype(kind.dtype)}[{''.join(f',{extent}' for extent in kind.shape)}]"
     if isinstance(kind, tuple):
         return f"{name}:{_short_dtype(kind[0])}" + (
-            f"[{','.join(str(int(extent)) for extent in kind[1:])}]" if len(kind) > 1 else ""
+            f"[{','.join(str(_check.axis(f'an axis of column {name!r}', extent)) for extent in kind[1:])}]"
+            if len(kind) > 1
+            else ""
         )
     return f"{name}:{_short_dtype(kind)}"
 

@@ -68,7 +68,7 @@ def _options(
         "dtype": dtype_name(dtype),
         "layout": layout,
         "filter": filter,
-        "upright": bool(upright),
+        "upright": _check.flag("upright", upright),
     }
     if layout not in ("nhwc", "nchw"):
         _check.refuse("layout", layout, '"nhwc" or "nchw"')

@@ -270,6 +270,8 @@ class Loader:
         cache: str | os.PathLike[str] | None = None,
         **options: Unpack[LoaderOptions],
     ) -> None:
+        shuffle = _check.flag("shuffle", shuffle)
+        progress = _check.flag_or_function("progress", progress)
         mixed = data if isinstance(data, Mix) else None
         self.data = opened(data.data if isinstance(data, Mix) else data, cache)
         if (rank is None) != (world_size is None):
@@ -454,6 +456,7 @@ class Loader:
         try:
             if not isinstance(state, Mapping) or not isinstance(state.get("state"), str):
                 _check.refuse("state", state, "what state_dict() returns")
+            keep_views = None if keep_views is None else _check.flag("keep_views", keep_views)
             changed = self._engine.load(state["state"], keep_views)
             self._describe()
             if changed and keep_views is None:

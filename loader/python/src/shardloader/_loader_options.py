@@ -25,10 +25,6 @@ def _from_one(name: str, value: Any) -> int:
     return _check.whole(name, value, 1)
 
 
-def _truth(name: str, value: Any) -> bool:
-    return bool(value)
-
-
 def _buckets(name: str, value: Any) -> list[tuple[int, int]]:
     value = value.tolist() if hasattr(value, "tolist") else value
     if not isinstance(value, (list, tuple)) or not value:
@@ -60,7 +56,7 @@ class LoaderOptions(ViewOptions, total=False):
     cutmix: Annotated[float | None, _number, 0]
     mix_probability: Annotated[float | None, _number]
     cutmix_probability: Annotated[float | None, _number]
-    correspondence: Annotated[bool, _truth, False]
+    correspondence: Annotated[bool, _check.flag, False]
     transport: Annotated[str, as_it_is, "auto"]
     prefetch: Annotated[int, as_it_is, 4]
     threads: Annotated[int, as_it_is, 0]
@@ -254,6 +250,7 @@ def options_of_views(
 def _weights(weights: Any, samples: int) -> bytes:
     if hasattr(weights, "detach"):  # a torch tensor, also one on a GPU
         weights = weights.detach().cpu().numpy()
+    _check.unmasked("weights", weights)
     try:
         numbers = np.ascontiguousarray(weights, dtype=np.float64)
     except (TypeError, ValueError):
@@ -274,9 +271,10 @@ def sampling_of(data: Dataset, mixed: Mix | None, sampling: str | Sampling | Non
     if sampling is None:
         return None
     if isinstance(sampling, Sampling):
+        replacement = _check.flag("replacement", sampling.replacement)
         if sampling.weights is None:
-            return _core.sampling_uniform(len(data), bool(sampling.replacement))
-        return _core.sampling_weighted(_weights(sampling.weights, len(data)), bool(sampling.replacement))
+            return _core.sampling_uniform(len(data), replacement)
+        return _core.sampling_weighted(_weights(sampling.weights, len(data)), replacement)
     if not isinstance(sampling, str) or sampling != "balanced":
         _check.refuse("sampling", sampling, '"balanced" or Sampling(...)')
     return _core.sampling_balanced(data._core)
@@ -285,6 +283,7 @@ def sampling_of(data: Dataset, mixed: Mix | None, sampling: str | Sampling | Non
 def tail_of(tail: str | None, drop_last: bool | None) -> str:
     if drop_last is None:
         return "drop" if tail is None else tail
-    if tail is not None and (tail == "drop") != bool(drop_last):
+    drop_last = _check.flag("drop_last", drop_last)
+    if tail is not None and (tail == "drop") != drop_last:
         raise InvalidArgumentError(f"tail is {tail!r} and drop_last is {drop_last}: name one of them")
     return tail if tail is not None else "drop" if drop_last else "short"

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from . import _core
+from . import _check, _core
 from ._loader import cuda_device_count, has_cuda
 
 # GB/s of a lane in one direction, by generation: without the line code, with packet headers.
@@ -181,7 +181,9 @@ def _check_gpus() -> list[MachineCheck]:
 
 def machine_checks(folder: str) -> list[MachineCheck]:
     """folder: whose disk is looked at."""
-    return _check_gpus() + [MachineCheck(*check) for check in _core.machine_checks(os.fsencode(folder))]
+    return _check_gpus() + [
+        MachineCheck(*check) for check in _core.machine_checks(os.fsencode(_check.path("folder", folder)))
+    ]
 
 
 def text_of(checks: Sequence[MachineCheck]) -> str:

@@ -7,7 +7,7 @@ import itertools
 import os
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from . import _words
@@ -24,9 +24,32 @@ def warn(message: str) -> None:
     warnings.warn(message, ConversionWarning, stacklevel=level)
 
 
-def before(notes: Sequence[str]) -> None:
-    for note in notes:
+# What annotations lose, in the order of the warnings.
+_LOST = {
+    "without_image": "{n} annotations belong to no image of {where} and are left out",
+    "unknown_category": "{n} objects of categories that the annotations do not name are left out of {where}",
+    "invalid_boxes": "{n} objects with boxes without area are left out of {where}",
+    "beyond_image": "{n} boxes reach beyond their image; what is beyond it is cut in {where}: "
+    "is their format right?",
+    "beside_folders": "{n} images lie beside the folders of others, so folders are no classes: every label "
+    "in {where} is 0",
+}
+
+
+def found(listing: Mapping[str, Any], where: str, told: bool = False) -> dict[str, Any]:
+    """Warns of what the list of inputs says: its notes, unless they have been told, and what is lost of
+    annotations, masks and pairs. Returns the counts that are members of a Conversion."""
+    for note in () if told else listing["notes"]:
         warn(_words.in_python(note))
+    counts, firsts = listing["annotations"], listing["firsts"]
+    for name, text in _LOST.items():
+        if name in counts:
+            warn(f"{text.format(n=counts[name], where=repr(where))} (the first: {firsts[name]})")
+    for field, count, first in listing["unused"]:
+        warn(
+            f"{count} files of {field} belong to no image of {where!r} and are left out (the first: {first})"
+        )
+    return {"skipped": listing["skipped"], "annotations": counts}
 
 
 def _first_rejects(path: str, count: int) -> list[str]:
@@ -48,26 +71,9 @@ def worded(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def after(out: str, result: Mapping[str, Any], appended: bool = False) -> None:
-    """What loses most of its values, and the inputs and objects that are not in the data set."""
+    """What loses most of its values, and the inputs that are not in the data set."""
     for text in result["advice"]:
         warn(text)
-    annotations = result.get("annotations", {})
-    for name, what in (
-        ("unknown_category", "of categories that the annotations do not name"),
-        ("invalid_boxes", "with boxes without area"),
-    ):
-        if annotations.get(name, 0):
-            warn(f"{annotations[name]} objects {what} are left out of {out!r}")
-    if annotations.get("beyond_image", 0):
-        warn(
-            f"{annotations['beyond_image']} boxes reach beyond their image; "
-            f"what is beyond it is cut in {out!r}: is their format right?"
-        )
-    if annotations.get("beside_folders", 0):
-        warn(
-            f"{annotations['beside_folders']} images lie beside the folders of others, "
-            f"so folders are no classes: every label in {out!r} is 0"
-        )
     if not result["complete"] or not result["rejects"]:
         return
     table = os.path.join(out, "rejects.csv")

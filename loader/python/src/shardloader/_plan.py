@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from . import _core, _notes, _words
+from . import _check, _core, _notes, _words
 from ._convert import Conversion, absolute
 from ._convert_options import ConvertOptions, Path, for_library
 from ._errors import InvalidArgumentError, ShardError
@@ -38,6 +39,8 @@ _lock = threading.Lock()
 
 def _listed(given: Plan) -> Any:
     """The plan with its list of images, which each process makes once."""
+    if not isinstance(given, Plan):
+        _check.refuse("plan", given, "a Plan, which plan() returns")
     with _lock:
         known = _plans.pop(given.digest, None)
         if known is None:
@@ -69,7 +72,7 @@ def plan(images: Path, out: Path, **options: Any) -> Plan:
     for name in ("progress", "claim", "rank", "world_size", "overwrite", "refresh", "append", "work"):
         if name in options:
             raise InvalidArgumentError(f"{name} is no option of plan()")
-    images = os.fspath(images)
+    images, out = _check.path("images", images), _check.path("out", out)
     there = (
         "@" + os.path.abspath(images[1:])
         if images.startswith("@")
@@ -79,11 +82,14 @@ def plan(images: Path, out: Path, **options: Any) -> Plan:
     )
     for name in ("labels", "root", "coco", "yolo", "voc", "box_classes", "mask"):
         if options.get(name) is not None:
-            options[name] = absolute(options[name])
+            options[name] = absolute(_check.path(name, options[name]))
     if isinstance(options.get("classes"), (str, os.PathLike)):
-        options["classes"] = absolute(options["classes"])
-    if options.get("pairs"):
-        options["pairs"] = {name: os.path.abspath(folder) for name, folder in options["pairs"].items()}
+        options["classes"] = absolute(_check.path("classes", options["classes"]))
+    if isinstance(options.get("pairs"), Mapping):
+        options["pairs"] = {
+            name: os.path.abspath(_check.path(f"pairs[{name!r}]", folder))
+            for name, folder in options["pairs"].items()
+        }
     try:
         given = for_library("plan()", there, absolute(out), options, ConvertOptions)
         listed = _core.WorkPlan(given)
@@ -91,7 +97,7 @@ def plan(images: Path, out: Path, **options: Any) -> Plan:
         raise _words.of_convert(error) from None
     with _lock:
         _plans[listed.digest] = listed
-    _notes.before(listed.notes())
+    _notes.found(listed.found(), given["out"])
     return Plan(listed.shards, listed.inputs, listed.digest, given)
 
 
@@ -104,7 +110,8 @@ def convert_shard(plan: Plan, shard: int) -> ShardResult:
     they are not those of the plan.
     """
     try:
-        return ShardResult(**_listed(plan).convert_shard(shard))
+        listed = _listed(plan)
+        return ShardResult(**listed.convert_shard(_check.whole("shard", shard, 0, 2**64 - 1)))
     except ShardError as error:
         raise _words.of_convert(error) from None
 
@@ -112,12 +119,16 @@ def convert_shard(plan: Plan, shard: int) -> ShardResult:
 def finish(plan: Plan) -> Conversion:
     """Completes the data set when all shards are converted: writes dataset.json.
 
-    InvalidArgumentError names the first shard that is missing. It may be called again. A ConversionWarning
-    says how many images are not in the data set.
+    InvalidArgumentError names the first shard that is missing. It may be called again. ConversionWarnings
+    say how many images are not in the data set, and what annotations lose.
     """
     try:
-        done = _notes.worded(_listed(plan).finish())
+        listed = _listed(plan)
+        done = _notes.worded(listed.finish())
+        listing = listed.found()
     except ShardError as error:
         raise _words.of_convert(error) from None
-    _notes.after(plan.options["out"], done)
+    out = plan.options["out"]
+    done |= _notes.found(listing, out, told=True)
+    _notes.after(out, done)
     return Conversion(**done)

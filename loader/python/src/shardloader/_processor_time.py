@@ -7,6 +7,12 @@ import os
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
+def cores_of(seconds: float, of: float) -> float:
+    """How many CPUs were busy. The times are counted in steps, so a short one may give more CPUs than this
+    process may use, which cannot be."""
+    return min(max(0.0, seconds) / of, float(len(os.sched_getaffinity(0))))
+
+
 def _all_processes() -> dict[int, tuple[int, float]]:
     """By process id: the parent, and the seconds used by the process and by its children that have ended."""
     found = {}

@@ -315,6 +315,7 @@ def chosen(samples: Any, size: int, seed: int) -> list[int]:
 
 def sheet_of(data: Any, samples: Any, seed: int, size: int, targets: bool) -> Sheet:
     size = _check.whole("size", size, 16, 4096)
+    targets = _check.flag("targets", targets)
     if data.layout == "tensor":
         raise UnsupportedError(
             f"the samples are tensors {list(data.shape)} whose axes have no meaning, and no images; "

@@ -93,7 +93,7 @@ class Source(Dataset):
         options = dict(given)
         folder, jobs = options.pop("cache", None), options.pop("cache_jobs", 0)
         try:
-            core, found, cache = _core.open_source(options, folder, jobs)
+            core, listing, cache = _core.open_source(options, folder, jobs)
         except ShardError as error:
             raise _words.of_convert(error) if folder is None else _words.of_cache(error) from None
         self._adopt(core, given["images"], ("source", given))
@@ -101,8 +101,8 @@ class Source(Dataset):
         self.cache: ImageCache | None = None if cache is None else ImageCache(cache, folder)
         self._caches = () if self.cache is None else (self.cache,)
         #: (key, reason) of each input that is left out
-        self.rejects: tuple[tuple[str, str], ...] = tuple(found["rejects"])
-        _notes.before(found["notes"])
+        self.rejects: tuple[tuple[str, str], ...] = tuple(listing["rejects"])
+        _notes.found(listing, self._path)
         if self.rejects:
             _notes.warn(
                 f"{len(self.rejects)} of {len(self.rejects) + len(self)} inputs of {self._path!r} are left "

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from ._errors import InvalidArgumentError
 from ._loader import Loader
-from ._processor_time import processor_seconds
+from ._processor_time import cores_of, processor_seconds
 
 _PAIRS = 6  # stretches with the loader, if the time suffices
 _FEWEST_PAIRS = 3
@@ -208,7 +208,7 @@ def measure(loader: Iterable[Any], step: Callable[[Any], Any], seconds: float) -
             of_steps = (stretch.steps + plan.warm) * replay.processor_seconds / replay.steps
             measured.replays.append(replay)
             measured.loaded.append(stretch)
-            measured.cores.append(max(0.0, total - of_steps) / batches / stretch.step_seconds)
+            measured.cores.append(cores_of(total - of_steps, batches * stretch.step_seconds))
     except StopIteration:  # of an iterator, which cannot begin again
         if len(measured.loaded) < 2:
             raise InvalidArgumentError(

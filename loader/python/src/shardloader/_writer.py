@@ -79,7 +79,8 @@ def _declared(name: str, kind: ColumnKind) -> _Column:
     dtype, *axes = kind if isinstance(kind, (tuple, list)) else (kind,)
     if len(axes) == 1 and isinstance(axes[0], (tuple, list)):
         axes = list(axes[0])
-    return _Column(name, "fixed", _dtype_name(dtype), tuple(operator.index(axis) for axis in axes), True)
+    shape = tuple(_check.axis(f"an axis of column {name!r}", axis) for axis in axes)
+    return _Column(name, "fixed", _dtype_name(dtype), shape, True)
 
 
 def _names(classes: Path | Sequence[str] | None) -> list[str] | None:
@@ -93,9 +94,10 @@ def _names(classes: Path | Sequence[str] | None) -> list[str] | None:
     return [name.decode("utf-8", "surrogateescape") for name in names]
 
 
-def _array(value: Any) -> tuple[np.ndarray[Any, Any], str]:
+def _array(value: Any, what: str) -> tuple[np.ndarray[Any, Any], str]:
     """The value as an array, and the name of its data type.
     The elements of bfloat16 may be uint16, their bits."""
+    _check.unmasked(what, value)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         value = value.detach().cpu()
@@ -213,8 +215,7 @@ class Writer:
         self._classes = _names(options.get("classes"))
         if columns is not None and not isinstance(columns, Mapping):
             _check.refuse("columns", columns, 'kinds by name, such as {"caption": Text, "id": "int64"}')
-        if not isinstance(resume, bool):
-            _check.refuse("resume", resume, "True or False")
+        resume = _check.flag("resume", resume)
         if array_layout not in ("hwc", "chw"):
             _check.refuse("array_layout", array_layout, '"hwc" or "chw"')
         self._layout = array_layout
@@ -240,6 +241,7 @@ class Writer:
         self._given = given
         # The samples have the channels and all bits of their images.
         self._wide = "channels" in given or given.get("dtype") == "u16"
+        self._labelled: bool | None = None  # whether rows have labels, as the first row says
         self._added = 0
         self._warned = False  # that images are enlarged
         self._for_images = [name for name in _OF_IMAGES if name in given]
@@ -247,7 +249,7 @@ class Writer:
         if sample is not None:
             if not isinstance(sample, (tuple, list)) or len(sample) < 2:
                 _check.refuse("sample", sample, '(data type, axis, ...), such as ("float32", 4, 64, 64)')
-            axes = tuple(_check.whole("an axis of sample", axis, 1) for axis in sample[1:])
+            axes = tuple(_check.axis("an axis of sample", axis) for axis in sample[1:])
             self._tensor = (_short_dtype(sample[0]), axes)
         recorded = self._start()
         if recorded:
@@ -292,12 +294,15 @@ class Writer:
             to four axes that is not uint8 is stored as it is, with its data type: a latent, a waveform, a
             volume. Then all rows have arrays of this shape and type.
         label: a class name or its number, a whole number, or a vector of float32.
-            None: 0, if there are no classes.
+            None: no row has a label, and 0 is stored; not where there are classes. The first row
+            decides whether all rows have labels or none has. Vectors have no nan and no inf.
 
         An image that cannot be decoded is listed in rejects.csv, or ends the data set with on_error="fail".
         InvalidArgumentError if the row does not fit: a key that was added before, an unknown class, a column
         that is missing, not known, or of another type or shape. The Writer can be used after it.
         """
+        if os.getpid() != self._process:
+            self._open().columns()  # an error; the lock may be one of another thread of the parent
         self._open()
         images = [self._further(key, name, kind, columns) for name, kind in self._images.items()]
         columns = {name: value for name, value in columns.items() if name not in self._images}
@@ -331,6 +336,9 @@ class Writer:
         if not self._warned and (text := core.enlargement()):
             self._warned = True
             _notes.warn(_words.in_python(text))
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Writer cannot be pickled, it has threads and files: make it where rows are added")
 
     def __contains__(self, key: str | bytes) -> bool:
         """Whether an earlier run has stored (or rejected) the row with this key."""
@@ -406,8 +414,6 @@ class Writer:
     def _take_first(self, key: Any, image: Any, label: Any, columns: dict[str, Any]) -> Any:
         """What the first row decides, once: whether the samples are arrays,
         and the columns. Returns the core."""
-        if os.getpid() != self._process:
-            self._open().columns()  # an error; the lock may be one of another thread of the parent
         with self._first:
             core = self._open()
             if self._columns is not None:
@@ -441,7 +447,7 @@ class Writer:
     def _label_column(self, key: Any, label: Any) -> _Column:
         if label is None or isinstance(label, str) or np.ndim(label) == 0:
             return _Column("labels", "fixed", "int64", (), True)
-        array, _ = _array(label)
+        array, _ = _array(label, f"{key!r}: the label")
         if array.ndim != 1 or array.dtype.kind not in "iuf":
             raise InvalidArgumentError(
                 f"{key!r}: the label is {label!r}; expected a whole number or a vector"
@@ -451,7 +457,10 @@ class Writer:
     def _column_of(self, key: Any, name: str, value: Any) -> _Column:
         if isinstance(value, str):
             return _Column(name, "text", "uint8", (), False)
-        array, dtype = _array(value) if value is not None and not isinstance(value, bytes) else (None, "")
+        what = f"{key!r}: column {name!r}"
+        array, dtype = (
+            _array(value, what) if value is not None and not isinstance(value, bytes) else (None, "")
+        )
         if array is None or dtype not in _SHORT or (array.size == 0 and array.ndim == 1):
             raise InvalidArgumentError(
                 f"{key!r}: column {name!r} is {type(value).__name__}: declare it, columns={{{name!r}: ...}}, "
@@ -461,11 +470,25 @@ class Writer:
 
     def _label(self, key: Any, label: Any, column: _Column) -> bytes:
         if column.row_shape or column.dtype != "int64":
-            return self._encode(key, column, label)
+            return self._encode(key, column, label, finite=True)
+        number = self._number(key, label)
+        if self._labelled is None:
+            with self._first:
+                if self._labelled is None:
+                    self._labelled = label is not None
+        if self._labelled != (label is not None):
+            raise InvalidArgumentError(
+                f"{key!r} has {'no' if label is None else 'a'} label, but the first row of this Writer has "
+                f"{'one' if self._labelled else 'none'}: give every row a label, or none"
+            )
+        return number
+
+    def _number(self, key: Any, label: Any) -> bytes:
         if label is None:
             if self._classes is not None:
                 raise InvalidArgumentError(f"{key!r} has no label")
             label = 0
+        _check.unmasked(f"{key!r}: the label", label)
         if isinstance(label, str):
             if label not in self._labels:
                 raise InvalidArgumentError(
@@ -480,12 +503,12 @@ class Writer:
         try:
             return operator.index(label).to_bytes(8, "little", signed=True)
         except (TypeError, OverflowError):
-            array, dtype = _array(label)
+            array, dtype = _array(label, f"{key!r}: the label")
             raise InvalidArgumentError(
                 f"{key!r}: column 'labels' is int64 [], but this row has {dtype} {list(array.shape)}"
             ) from None
 
-    def _encode(self, key: Any, column: _Column, value: Any) -> bytes:
+    def _encode(self, key: Any, column: _Column, value: Any, finite: bool = False) -> bytes:
         if column.kind == "text" or isinstance(value, str):
             if column.kind == "text" and isinstance(value, str):
                 try:
@@ -499,7 +522,9 @@ class Writer:
                 f"{'text' if isinstance(value, str) else type(value).__name__}"
             )
         try:
-            array, dtype = _array(value)
+            array, dtype = _array(value, f"{key!r}: column {column.name!r}")
+        except InvalidArgumentError:
+            raise
         except ValueError as error:
             raise InvalidArgumentError(
                 f"{key!r}: column {column.name!r} is {column}, but this row has no array: {error}"
@@ -524,6 +549,9 @@ class Writer:
             raise InvalidArgumentError(
                 f"{key!r}: column {column.name!r} is {column}, but this row has {dtype} {list(shape)}"
             )
+        if finite and not np.isfinite(cast).all():
+            odd = cast[~np.isfinite(cast)].reshape(-1)[0]
+            raise InvalidArgumentError(f"{key!r}: the label has {odd!s}: expected finite numbers")
         return _little(cast)
 
     def _further(
@@ -532,7 +560,7 @@ class Writer:
         """The bytes, and rows and columns if the field has any size."""
         if name not in columns:
             raise InvalidArgumentError(f"{key!r}: the image {name!r} is missing")
-        array, dtype = _array(columns[name])
+        array, dtype = _array(columns[name], f"{key!r}: the image {name!r}")
         try:
             cast = _cast(array, dtype, kind.dtype) if kind._fits(array.shape) else None
         except _Unfit as error:
@@ -554,7 +582,7 @@ class Writer:
                     f"{key!r}: the sample is {type(image).__name__}, but those of this data set are arrays, "
                     f"{_LONG[wanted]} {list(axes)}"
                 )
-            array, dtype = _array(image)
+            array, dtype = _array(image, f"{key!r}: the sample")
             if dtype != _LONG[wanted] or array.shape != axes:
                 raise InvalidArgumentError(
                     f"{key!r}: the sample is {dtype} {list(array.shape)}, but those of this data set are "
@@ -564,7 +592,7 @@ class Writer:
         if isinstance(image, (bytes, bytearray)):
             return image, None
         if isinstance(image, (str, os.PathLike)):
-            return os.fsencode(image), 0
+            return os.fsencode(_check.path(f"{key!r}: the image", image)), 0
         pillow = sys.modules.get("PIL.Image")
         if pillow is not None and isinstance(image, pillow.Image):
             if image.mode in ("F", "I") or image.mode.startswith("I;"):
@@ -574,7 +602,7 @@ class Writer:
                 )
             upright = importlib.import_module("PIL.ImageOps").exif_transpose(image)
             image = upright if upright.mode in ("L", "RGB") else upright.convert("RGB")
-        array, dtype = _array(image)
+        array, dtype = _array(image, f"{key!r}: the image")
         if dtype == "uint8" and array.ndim == 1:
             return array.tobytes(), None
         given = array
@@ -627,13 +655,43 @@ def _tensor_of(image: Any) -> tuple[str, tuple[int, ...]] | None:
         pillow is not None and isinstance(image, pillow.Image)
     ):
         return None
+    _check.unmasked("the image", image)
     try:
-        array, dtype = _array(image)
+        array, dtype = _array(image, "the image")
     except (TypeError, ValueError):
         return None
     if dtype not in _SHORT or dtype == "uint8" or not array.size or not 1 <= array.ndim <= 4:
         return None  # uint8 may be pixels: Writer(sample=...) says that it is not
     return _SHORT[dtype], array.shape
+
+
+_EXPECTED = "expected a dict with 'key' and 'image', or a tuple (key, image) or (key, image, label)"
+
+
+def _members(number: int, row: Mapping[Any, Any]) -> dict[str, Any]:
+    """A row that is a dict, as arguments of Writer.add()."""
+    for name in ("key", "image"):
+        if name not in row:
+            there = ", ".join(repr(one) for one in row) or "nothing"
+            raise InvalidArgumentError(f"row {number} has no {name!r}; it has {there}; {_EXPECTED}")
+    for name in row:
+        if not isinstance(name, str) or name == "self":
+            raise InvalidArgumentError(f"row {number} has a column {name!r}; its name must be another text")
+    return dict(row)
+
+
+def _parts(number: int, row: Any) -> tuple[Any, ...]:
+    """A row that is a tuple, as arguments of Writer.add()."""
+    try:
+        parts = () if isinstance(row, (str, bytes)) else tuple(row)
+    except TypeError:
+        parts = ()
+    if not 2 <= len(parts) <= 3:
+        shown = f" of {len(parts)}" if parts else ""
+        raise InvalidArgumentError(
+            f"row {number} is a {type(row).__name__}{shown}; {_EXPECTED}; further columns need a dict"
+        )
+    return parts
 
 
 def write(rows: Iterable[Any], out: Path, **options: Any) -> Conversion:
@@ -644,15 +702,11 @@ def write(rows: Iterable[Any], out: Path, **options: Any) -> Conversion:
     row in enumerate(rows)), "out/train")
     """
     with Writer(out, **options) as writer:
-        for row in rows:
-            if isinstance(row, (str, bytes)):
-                raise InvalidArgumentError(
-                    f"a row is {row!r}; expected a dict, or a tuple (key, image, label)"
-                )
+        for number, row in enumerate(rows):
             if isinstance(row, Mapping):
-                writer.add(**row)
+                writer.add(**_members(number, row))
             else:
-                writer.add(*row)
+                writer.add(*_parts(number, row))
         return writer.close()
 
 

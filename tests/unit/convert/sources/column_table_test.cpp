@@ -28,12 +28,14 @@ TEST(Columns, RowsAreParsedByTheirType) {
   const auto refused = [&](const ColumnSpec& column, std::string_view field, const char* why) {
     EXPECT_SHARD_ERROR(parse_rows(column, field), ErrorCode::invalid_argument, why);
   };
-  for (const char* bad : {"256", "-1", "1.5", "x", "1x", "0x1"})
-    refused({"x", DType::u8, {}}, bad, "not a finite number of u8");
+  for (const char* bad : {"256", "-1", "-0", "1.0", "1.5", "x", "1x", "0x1"})
+    refused({"x", DType::u8, {}}, bad, "not a whole number of 0 to 255 without a point: the type is u8");
+  refused({"x", DType::i8, {}}, "128", "not a whole number of -128 to 127");
   for (const char* bad : {"nan", "inf", "1e39", "1,5"})
-    refused({"x", DType::f32, {}}, bad, "not a finite number of f32");
-  refused({"x", DType::f16, {}}, "65520", "not a finite number of f16");
-  refused({"x", DType::boolean, {}}, "2", "not a finite number of bool");
+    refused({"x", DType::f32, {}}, bad, "not a finite number: the type is f32");
+  refused({"x", DType::f16, {}}, "65520", "not a finite number: the type is f16");
+  refused({"x", DType::boolean, {}}, "2", "not true, false, 1 or 0");
+  refused({"x", DType::boolean, {}}, "True", "\"True\" is not true, false, 1 or 0");
   refused({"x", DType::f32, {}}, "", "0 numbers: 1 are needed");
   refused({"x", DType::f32, {3}}, "1 2", "2 numbers: 3 are needed");
   refused({"x", DType::f32, {2}, ColumnKind::ragged}, "1 2 3", "3 numbers: a multiple of 2 are needed");
