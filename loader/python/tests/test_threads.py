@@ -194,7 +194,8 @@ def test_a_writer_is_closed_and_abandoned_under_those_who_add(tmp_path):
         def work(number, writer=writer, added=added, ends=ends, round_=round_):
             try:
                 if number == 0:
-                    time.sleep(0.005)
+                    while not any(added):
+                        time.sleep(0.001)
                     getattr(writer, ends[round_ % 2])()
                     return
                 for i in range(200):

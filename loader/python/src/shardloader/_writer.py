@@ -368,9 +368,9 @@ class Writer:
 
     def abandon(self) -> None:
         """Ends without finishing the data set, which can be resumed."""
-        if self._core is not None:
-            self._core.abandon()
-            self._core = None
+        core, self._core = self._core, None
+        if core is not None:
+            core.abandon()
 
     @property
     def closed(self) -> bool:
@@ -398,9 +398,10 @@ class Writer:
             )
 
     def _open(self) -> Any:
-        if self._core is None:
+        core = self._core  # another thread may abandon it
+        if core is None:
             raise InvalidArgumentError("the writer is closed")
-        return self._core
+        return core
 
     @staticmethod
     def _raw(key: Any) -> bytes:
@@ -439,7 +440,7 @@ class Writer:
             self._column_of(key, name, value) for name, value in columns.items() if name not in self._declared
         ]
         try:
-            self._core.declare([column.for_core() for column in found])
+            self._open().declare([column.for_core() for column in found])
         except ShardError as error:
             raise _words.of_convert(error) from None
         self._columns = found
