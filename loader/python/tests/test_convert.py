@@ -359,7 +359,7 @@ def test_paths_with_zero_bytes_are_refused(images, tmp_path):
         (lambda: sl.Writer(f"{tmp_path}/out\0x"), "out"),
         (lambda: sl.convert(images, tmp_path / "out", coco=f"{images}\0x"), "coco"),
     ):
-        with pytest.raises(sl.InvalidArgumentError, match=f"^{name} .*has a zero byte"):
+        with pytest.raises(sl.InvalidArgumentError, match=rf"^{name} is .*none of which is \\0"):
             call()
     (png, *_) = images.rglob("*.png")
     with sl.Writer(tmp_path / "out", resize=8, crop=8) as writer:

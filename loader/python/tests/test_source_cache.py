@@ -341,7 +341,7 @@ def test_progress_is_one_line():
     now = sl.types.CacheProgress(1000, 610, 17, 3, 0, 0, 0, False, 250.0, "")
     assert str(now) == "61.0% of 1,000 images stored, 3 of 17 shards finished, finished in about 4:10"
     assert "complete" in str(now._replace(complete=True))
-    assert "not stored any more: disk full" in str(now._replace(problem="disk full"))
+    assert "a problem: disk full" in str(now._replace(problem="disk full"))
 
 
 def test_images_in_a_folder_that_may_not_be_written(photos, tmp_path):
@@ -558,17 +558,17 @@ def test_a_file_that_cannot_be_read_now_is_no_reject_of_the_cache(tmp_path):
     options = {"size": 16, "preset": "train", "samples_per_shard": 18, "cache": tmp_path / "cache"}
     source = sl.Source(folder, **options)
     (folder / "bee" / "001.png").rename(tmp_path / "away.png")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        end = time.monotonic() + PATIENCE
-        loader = sl.Loader(source, batch_size=8, framework="numpy", tail="short", on_error="skip")
-        while not source.cache.progress().problem:
-            for _ in loader:
-                pass
-            assert time.monotonic() < end, source.cache.progress()
+    away = list(source.keys).index("bee/001.png")
+    with pytest.raises(sl.IoError, match="bee/001.png"):
+        source[away]
+    end = time.monotonic() + PATIENCE
+    while not source.cache.progress().problem:
+        for i in set(range(18)) - {away}:
+            source[i]
+        assert time.monotonic() < end, source.cache.progress()
     assert "bee/001.png" in source.cache.progress().problem
     assert not (tmp_path / "cache" / "dataset.json").exists()
-    del source, loader
+    del source
     (tmp_path / "away.png").rename(folder / "bee" / "001.png")
     source = sl.Source(folder, **options)
     use(source)
