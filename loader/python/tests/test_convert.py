@@ -363,7 +363,7 @@ def test_paths_with_zero_bytes_are_refused(images, tmp_path):
             call()
     (png, *_) = images.rglob("*.png")
     with sl.Writer(tmp_path / "out", resize=8, crop=8) as writer:
-        with pytest.raises(sl.InvalidArgumentError, match=r"\.png.x00x\" has a zero byte"):
+        with pytest.raises(sl.InvalidArgumentError, match=r"the image is .*none of which is \\0"):
             writer.add("a.png", f"{png}\0x")
         writer.add("a.png", png)
 
