@@ -83,7 +83,7 @@ std::span<const std::byte> InputReader::read_file(const std::string& relative_pa
   size = std::min<std::uint64_t>(size, most);
   make_room(size);
   const std::size_t filled = fill(fd.get(), 0, std::span(buffer_).first(size), path);
-  stamp_ = file_stamp(fd.get());
+  stamp_ = most == kMaxFileBytes ? file_stamp(fd.get()) : 0;  // not of headers, which are read again
   return {buffer_.data(), filled};
 }
 

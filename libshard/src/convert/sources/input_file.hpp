@@ -29,7 +29,8 @@ class InputReader {
   std::span<const std::byte> read(const Input& input);
   // The same without what follows the first `most` bytes, where that need not be read.
   std::span<const std::byte> read_front(const Input& input, std::size_t most);
-  // Of the file that was read last, after it was read: file_stamp(). 0: of an archive, or on a server.
+  // Of the file that was read last as a whole, after it was read: file_stamp(). 0: of an archive, or on a
+  // server.
   std::uint64_t stamp() const noexcept { return stamp_; }
   // Reads a file, or a member of an archive that is no server's, to `out`. False: it has another size, or was
   // written to since it was listed.
