@@ -378,7 +378,7 @@ def test_files_that_change_meanwhile_are_errors(tmp_path, how, door):
         one.write_bytes(bitmap((1, 2, 3)))
     if how == "time set back":
         os.utime(one, ns=(before.st_atime_ns, before.st_mtime_ns))
-    with pytest.raises(sl.InvalidArgumentError, match="a/1.bmp.* was replaced or written to"):
+    with pytest.raises(sl.InvalidArgumentError, match="[ab]/1.bmp.* was replaced or written to"):
         if door == "sample":
             source[0]
         elif door == "loader":

@@ -67,7 +67,7 @@ class CachedSamples::Process {
                               "with the same options, or give another folder",
                               quoted(options_.out), shard_name(claim_.missing.begin()->first)));
     if (claim_.complete) {
-      if (!is_whole()) throw Error(ErrorCode::io, fmt::format("{} was removed", quoted(options_.out)));
+      if (!take_whole()) throw Error(ErrorCode::io, fmt::format("{} was removed", quoted(options_.out)));
     } else {
       if (!claim_.lack_of_space.empty()) fail(claim_.lack_of_space.c_str());
       look_around();
@@ -172,16 +172,28 @@ class CachedSamples::Process {
     return finished_[shard];
   }
 
-  // Whether the folder holds the whole data set. Errors: invalid_argument (it is another one meanwhile).
-  bool is_whole() {
-    if (complete_) return true;
-    if (!dataset_is_there(options_.out)) return false;
+  std::shared_ptr<const DatasetInfo> read_whole() const {
     auto info = std::make_shared<const DatasetInfo>(read_dataset_info(options_.out));
     require_same_plan(recorded_plan(*info, record_), record_, options_.out);
+    return info;
+  }
+
+  // Whether the folder holds the whole data set. Errors: invalid_argument (it is another one meanwhile).
+  bool is_whole() {
     {
       const std::lock_guard lock(rows_mutex_);
-      if (!whole_) whole_ = std::move(info);
+      if (whole_) return true;
     }
+    if (!dataset_is_there(options_.out)) return false;
+    std::shared_ptr<const DatasetInfo> info = read_whole();
+    const std::lock_guard lock(rows_mutex_);
+    whole_ = std::move(info);
+    return true;
+  }
+
+  // For the thread that finishes shards, and before it is there.
+  bool take_whole() {
+    if (!is_whole()) return false;
     finish_all();
     return true;
   }
@@ -191,10 +203,7 @@ class CachedSamples::Process {
     if (!whole_) {
       if (const std::optional<Receipt> receipt = finished_shard(options_.out, record_, shard))
         return receipt->shard.samples == 0 ? std::nullopt : std::optional(receipt->shard);
-      // Its receipt has gone, because all are finished.
-      auto info = std::make_shared<const DatasetInfo>(read_dataset_info(options_.out));
-      require_same_plan(recorded_plan(*info, record_), record_, options_.out);
-      whole_ = std::move(info);
+      whole_ = read_whole();  // its receipt has gone, because all are finished
     }
     for (const ShardSummary& of : whole_->shards)
       if (of.file == shard_name(shard)) return of;
@@ -272,7 +281,7 @@ class CachedSamples::Process {
   }
 
   void look_around() {
-    if (is_whole()) return;
+    if (take_whole()) return;
     logs_.refresh();
     for (const std::uint64_t shard : receipts_in(options_.out))
       if (shard < plan_.shards() && !finished_[shard] && look_at(shard)) logs_.drop(shard);
@@ -354,7 +363,7 @@ class CachedSamples::Process {
     Summary unused;
     if (!publish_dataset(plan_, options_, record_, unused) && !dataset_is_there(options_.out)) return;
     remove_journal(options_.out);
-    static_cast<void>(is_whole());
+    static_cast<void>(take_whole());
   }
 
   // The others are finished all the same.

@@ -1,12 +1,17 @@
 // Samples of SourceImages out of what a cache has of them.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "base/bytes.hpp"
+#include "base/digest/checksum.hpp"
+#include "base/text/quote.hpp"
 #include "convert/engine/source_images.hpp"
 #include "convert/publish/pixel_bound.hpp"
 #include "shard/codec.hpp"
+#include "shard/error.hpp"
 #include "shard/shard_reader.hpp"
 
 namespace shard::convert {
@@ -60,22 +65,30 @@ std::shared_ptr<MadeSample> SourceImages::made_of(std::uint64_t input, const Cac
 std::shared_ptr<MadeSample> SourceImages::made_of(std::uint64_t input, const ShardReader& shard,
                                                   std::uint64_t row) const {
   auto made = std::make_shared<MadeSample>();
-  // Nobody else compares it with its digests: a loader sees images that were made.
-  thread_local std::vector<std::byte> scratch;
-  constexpr std::size_t kKeepScratch = std::size_t{64} << 20U;
-  if (scratch.capacity() > kKeepScratch) scratch = {};
-  shard.verify_sample(row, scratch);
+  thread_local std::vector<std::byte> stored;
+  constexpr std::size_t kKeepStored = std::size_t{64} << 20U;
+  if (stored.capacity() > kKeepStored) stored = {};
   for (std::size_t i = 0; i <= spec_.fields.size(); ++i) {
     const StoredImages& images = shard.images(i == 0 ? std::nullopt : std::optional(i - 1));
     const FrameSpec frame = images.frame_spec(row);
+    images.read_frame(row, stored);
+    // Nobody else compares it: a loader sees images that were made.
+    if (xxh3(stored) != images.frame_checksum(row))
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("shard {}: sample {} does not match its digest: give another folder",
+                              quoted(shard.path()), row));
     MadeSample::Image image{frame.sample, {}};
-    if (i == 0 && gives_frames() && frame.file.bytes != 0 && images.frame_bytes(row) <= bytes_of(0, input)) {
+    if (i == 0 && gives_frames() && frame.file.bytes != 0 && stored.size() <= bytes_of(0, input)) {
       image.spec = frame;
-      images.read_frame(row, image.bytes);
+      image.bytes = stored;
     } else {
-      const std::size_t size = static_cast<std::size_t>(frame.sample.size_bytes());
+      const auto size = static_cast<std::size_t>(frame.sample.size_bytes());
       image.bytes.resize(i == 0 && gives_frames() ? round_up(size, kMadeAlignment) : size);
-      images.read(row, std::span(image.bytes).first(size));
+      const std::span<std::byte> pixels = std::span(image.bytes).first(size);
+      if (images.framed())
+        images.codec().decode(stored, pixels, frame);
+      else
+        std::copy(stored.begin(), stored.end(), pixels.begin());
     }
     made->images.push_back(std::move(image));
   }
