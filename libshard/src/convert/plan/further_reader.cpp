@@ -126,7 +126,8 @@ std::uint64_t FurtherReader::read(std::uint64_t input, std::uint64_t image) {
                       quoted(field.of->from.folder / path), field.file.size(), kAdviseForChange));
     if (!field.of->stamps.empty() && field.reader.stamp() != field.of->stamps[input])
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{} was replaced or written to since this run started: inputs must not change "
+                  fmt::format("{} was replaced or written to since this run started (its times are others; "
+                              "links and permissions count): inputs must not change "
                               "while they are converted; run the same command again, {}",
                               quoted(field.of->from.folder / path), kAdviseForChange));
     digests.push_back(xxh3(field.file));

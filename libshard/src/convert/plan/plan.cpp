@@ -205,7 +205,8 @@ void Plan::require_same(std::uint64_t input, std::uint64_t found, std::uint64_t 
   if (sizes[input] == found && (stamp == 0 || stamp == planned)) return;
   if (sizes[input] == found)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} was replaced or written to since this run started: inputs must not change "
+                fmt::format("{} was replaced or written to since this run started (its times are others; "
+                            "links and permissions count): inputs must not change "
                             "while they are converted; run the same command again, {}",
                             quoted_key(list.inputs[input].key()), kAdviseForChange));
   throw Error(

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,13 +43,10 @@ OpenArchive::OpenArchive(const std::filesystem::path& path) : path_(path) {
 }
 
 std::uint64_t file_stamp(const struct stat& info) noexcept {
-  const bool on_disk = major(info.st_dev) != 0;
-  const std::array<std::uint64_t, 6> values{on_disk ? static_cast<std::uint64_t>(info.st_ino) : 0,
-                                            static_cast<std::uint64_t>(info.st_size),
-                                            static_cast<std::uint64_t>(info.st_mtim.tv_sec),
-                                            static_cast<std::uint64_t>(info.st_mtim.tv_nsec),
-                                            static_cast<std::uint64_t>(info.st_ctim.tv_sec),
-                                            static_cast<std::uint64_t>(info.st_ctim.tv_nsec)};
+  const std::array<std::uint64_t, 5> values{
+      static_cast<std::uint64_t>(info.st_size), static_cast<std::uint64_t>(info.st_mtim.tv_sec),
+      static_cast<std::uint64_t>(info.st_mtim.tv_nsec), static_cast<std::uint64_t>(info.st_ctim.tv_sec),
+      static_cast<std::uint64_t>(info.st_ctim.tv_nsec)};
   return std::max<std::uint64_t>(xxh3(std::as_bytes(std::span(values))), 1);
 }
 

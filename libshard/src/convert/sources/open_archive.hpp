@@ -19,10 +19,9 @@
 
 namespace shard::convert {
 
-// When a file was last written or changed, and its size, mixed; never 0. (Programs that write to a file in
-// place may set its time of modification back, but not that of the change, which a rename moves too. On
-// disks, also its inode, because two files may be written in one tick of the clock; of mounted object stores
-// that is another one each time.)
+// When a file was last written or changed, and its size, mixed; never 0. Programs that write to a file in
+// place may set its time of modification back, but not that of the change, which a rename moves too. Inodes
+// are not in it: FAT and mounted object stores give a file another one each time that it is looked up.
 std::uint64_t file_stamp(int fd);
 std::uint64_t file_stamp(const struct stat& info) noexcept;
 

@@ -1,11 +1,13 @@
 // Archives that are replaced while they are read; files and members to memory of the caller's.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "convert/sources/input_file.hpp"
@@ -29,6 +31,7 @@ TEST(Archives, ThatAreReplacedWhileTheyAreConvertedEndTheRun) {
   const InputList list = scan({.images = path.string()});
   InputReader reader(list);
   EXPECT_EQ(reader.read(list.inputs.front()).back(), std::byte{'a'});
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a tick of the clock of the file system
   write(folder.path() / "new", 'b');
   std::filesystem::rename(folder.path() / "new", path);
   EXPECT_SHARD_ERROR(reader.read(list.inputs.back()), ErrorCode::invalid_argument,
