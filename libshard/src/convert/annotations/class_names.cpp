@@ -77,8 +77,7 @@ std::vector<std::string> names_in_file(const fs::path& path) {
   const std::vector<std::byte> bytes = read_file(path, kMaxClassFileBytes);
   std::vector<std::string> names;
   std::set<std::string_view> seen;
-  std::string_view text = as_text(bytes);
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  std::string_view text = without_byte_order_mark(as_text(bytes));
   const auto refuse = [&](const std::string& why) { refuse_names(fmt::format("{}: {}", quoted(path), why)); };
   if (is_structured_file(path)) refuse(fmt::format("it is not a list of names: {}", kOneNameALine));
   while (!text.empty()) {

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/text/utf8.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {
@@ -29,7 +30,7 @@ void check_plain(const std::string& field, std::uint64_t line, const std::string
 std::vector<CsvRow> parse_csv(const std::string& text, const std::string& file) {
   std::vector<CsvRow> rows;
   std::uint64_t line = 1;
-  std::size_t i = text.starts_with("\xEF\xBB\xBF") ? 3 : 0;  // the byte order mark of some spreadsheets
+  std::size_t i = text.size() - without_byte_order_mark(text).size();
   while (i < text.size()) {
     CsvRow row{line, {}};
     for (bool more = true; more;) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -66,12 +67,10 @@ TarIndexFile::TarIndexFile(fs::path folder, const fs::path& archive, int fd)
   file_ = folder_ / ("tar-" + to_hex(xxh3(whole.native())) + ".index");
   state_ = state_of(info);
   // Memory is never stored, so times of files in it say less.
-  constexpr auto kTmpfs = 0x01021994;
-  constexpr auto kRamfs = 0x858458f6;
   struct statfs system {};
   const bool in_memory =
-      ::fstatfs(fd, &system) == 0 && (static_cast<std::uint64_t>(system.f_type) == kTmpfs ||
-                                      static_cast<std::uint64_t>(system.f_type) == kRamfs);
+      ::fstatfs(fd, &system) == 0 && (static_cast<std::uint64_t>(system.f_type) == TMPFS_MAGIC ||
+                                      static_cast<std::uint64_t>(system.f_type) == RAMFS_MAGIC);
   const std::time_t last = std::max(info.st_ctim.tv_sec, info.st_mtim.tv_sec);
   settled_ = !in_memory && last + kSettledSeconds < std::time(nullptr);
 }

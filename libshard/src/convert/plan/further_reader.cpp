@@ -9,6 +9,7 @@
 #include "base/text/quote.hpp"
 #include "convert/plan/advice.hpp"
 #include "convert/plan/plan.hpp"
+#include "convert/sources/open_archive.hpp"
 #include "shard/convert/decoding.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
@@ -125,11 +126,11 @@ std::uint64_t FurtherReader::read(std::uint64_t input, std::uint64_t image) {
                       "change while they are converted; run the same command again, {}",
                       quoted(field.of->from.folder / path), field.file.size(), kAdviseForChange));
     if (!field.of->stamps.empty() && field.reader.stamp() != field.of->stamps[input])
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{} was replaced or written to since this run started (its times are others; "
-                              "links and permissions count): inputs must not change "
-                              "while they are converted; run the same command again, {}",
-                              quoted(field.of->from.folder / path), kAdviseForChange));
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format(
+              "{} {}: inputs must not change while they are converted; run the same command again, {}",
+              quoted(field.of->from.folder / path), kOtherStamp, kAdviseForChange));
     digests.push_back(xxh3(field.file));
   }
   return xxh3(std::as_bytes(std::span(digests)));

@@ -21,6 +21,7 @@
 #include "convert/plan/advice.hpp"
 #include "convert/plan/choose.hpp"
 #include "convert/plan/file_sizes.hpp"
+#include "convert/sources/open_archive.hpp"
 #include "convert/sources/source_kind.hpp"
 #include "format/codec/codec_check.hpp"
 #include "format/shard/shard_profile.hpp"
@@ -204,11 +205,10 @@ void Plan::require_same(std::uint64_t input, std::uint64_t found, std::uint64_t 
   const std::uint64_t planned = list.inputs[input].stamp;
   if (sizes[input] == found && (stamp == 0 || stamp == planned)) return;
   if (sizes[input] == found)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} was replaced or written to since this run started (its times are others; "
-                            "links and permissions count): inputs must not change "
-                            "while they are converted; run the same command again, {}",
-                            quoted_key(list.inputs[input].key()), kAdviseForChange));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} {}: inputs must not change while they are converted; run the same command again, {}",
+                    quoted_key(list.inputs[input].key()), kOtherStamp, kAdviseForChange));
   throw Error(
       ErrorCode::invalid_argument,
       fmt::format("{} has {} bytes, but {} when this run started: inputs must not change while they are "

@@ -151,11 +151,10 @@ void InputReader::check(const Archive& archive, int fd) {
                     "are converted; run the same command again",
                     quoted(archive.path), info.st_size, archive.size_bytes));
   if (file_stamp(fd) != archive.stamp)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} was replaced or written to since this run started (its times are others; "
-                            "links and permissions count): archives must not change while they "
-                            "are converted; run the same command again",
-                            quoted(archive.path)));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} {}: archives must not change while they are converted; run the same command again",
+                    quoted(archive.path), kOtherStamp));
 }
 
 int InputReader::open(const Archive& archive) {

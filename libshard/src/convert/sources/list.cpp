@@ -13,6 +13,7 @@
 
 #include "base/system/parallel.hpp"
 #include "base/text/quote.hpp"
+#include "base/text/utf8.hpp"
 #include "convert/sources/input_file.hpp"
 #include "convert/sources/source_kind.hpp"
 #include "remote/http/address.hpp"
@@ -46,8 +47,7 @@ std::vector<std::string> read_paths(std::istream& in, const std::string& name) {
   std::vector<std::string> paths;
   std::uint64_t number = 0;
   for (std::string line; std::getline(in, line);) {
-    if (++number == 1 && line.starts_with("\xEF\xBB\xBF"))
-      line.erase(0, 3);  // the byte order mark of some editors
+    if (++number == 1) line.erase(0, line.size() - without_byte_order_mark(line).size());
     if (!line.empty() && line.back() == '\r') line.pop_back();
     // Systems would read another file: the path up to that byte.
     if (line.find('\0') != std::string::npos)

@@ -23,6 +23,9 @@ namespace shard::convert {
 // place may set its time of modification back, but not that of the change, which a rename moves too. Inodes
 // are not in it: FAT and mounted object stores give a file another one each time that it is looked up.
 std::uint64_t file_stamp(int fd);
+// What to say of a file with another stamp than the one that was listed.
+inline constexpr const char* kOtherStamp =
+    "was replaced or written to since this run started (its times are others; links and permissions count)";
 std::uint64_t file_stamp(const struct stat& info) noexcept;
 
 class OpenArchive {
