@@ -430,15 +430,22 @@ def test_a_line_says_when_the_cache_will_be_finished(photos, tmp_path, capfd):
 
 
 def test_what_starves_a_gpu_is_said_with_what_helps():
-    before = {"starved_seconds": 1.0, "images_seconds": 1.0, "decoded_images": 100, "cached_images": 0}
-    now = {"starved_seconds": 6.0, "images_seconds": 5.5, "decoded_images": 1100, "cached_images": 0}
+    before = {"starved_seconds": 1.0, "images_seconds": 1.0, "decoded_images": 100, "samples": 100}
+    now = {"starved_seconds": 6.0, "images_seconds": 5.5, "decoded_images": 1100, "samples": 1100}
     text = starving_text(before, now, 10.0, 8, False)
-    assert "waited for images 50% of the epoch" in text and "8 threads" in text and "100 images" in text
+    assert "waited for images 50% of the epoch, in which it got 100 a second: 8 threads" in text
+    assert "decoded 1,000 of 1,000 images" in text
     assert "About 16 cores" in text and "up to 2.0 times" in text and "cache=" in text
     assert "come from the cache" in starving_text(before, now, 10.0, 8, True)
     assert starving_text(before, now, 100.0, 8, False) == ""  # 5 % of the time
     assert starving_text(before, {**now, "images_seconds": 2.0}, 10.0, 8, False) == ""  # something else
     assert starving_text(before, {**now, "decoded_images": 100}, 10.0, 8, False) == ""
+    # Most files are decoded by the device, and the rate is that of all of them.
+    text = starving_text(before, {**now, "samples": 1_000_100}, 10.0, 8, False)
+    assert "100,000 a second" in text and "decoded 1,000 of 1,000,000 images" in text
+    # A loop that only waits, as those of benchmarks do: no number of cores can be told from it.
+    text = starving_text(before, {**now, "starved_seconds": 10.7, "images_seconds": 9.0}, 10.0, 8, False)
+    assert "97% of the epoch" in text and "not known" in text and "times as fast" not in text
 
 
 def test_a_loop_that_waits_for_images_is_told_once(photos, monkeypatch):
