@@ -58,6 +58,28 @@ TEST(JpegDecoder, TakesPinnedFilesBesideOthers) {
   }
 }
 
+// Threads of the host decode their files while kernels decode the others.
+TEST(JpegDecoder, DecodesOnTheHostBesideTheKernels) {
+  const auto device = std::make_shared<KernelLikeDevice>(make_host_device(2));
+  std::mt19937_64 random(1);
+  JpegOptions options;
+  const Bytes baseline = random_file(random, options);
+  options.progressive = true;
+  const Bytes progressive = random_file(random, options);
+  const std::vector<JpegInput> inputs = {{baseline, std::nullopt, false}, {progressive, std::nullopt, false}};
+  JpegDecoder decoder(device, 1);
+  device->work_until_copy(2);  // of the baseline file, then of the other one's pixels
+  const JpegBatch batch = decoder.decode(inputs);
+  EXPECT_EQ(batch.on_host, 1U);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Rgb right = rgb_of(i == 0 ? baseline : progressive);
+    EXPECT_EQ(
+        std::memcmp(batch.memory->data() + batch.images[i].offset, right.values.data(), right.values.size()),
+        0)
+        << i;
+  }
+}
+
 // A header that says more than the file can have takes no memory for the kernels.
 TEST(JpegDecoder, GivesKernelsNoPixelsThatCannotBeThere) {
   const auto device = std::make_shared<KernelLikeDevice>(make_host_device(2));

@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -32,6 +35,8 @@ class KernelLikeDevice final : public Device {
   std::size_t decoded() const { return decoded_; }
   // From now on all of `range` counts as pinned.
   void pin(std::span<const std::byte> range) { pinned_.push_back(range); }
+  // Nothing is done before copies have been queued so often: as if kernels took long.
+  void work_until_copy(int count) { copies_left_ = count; }
 
   const DeviceInfo& info() const noexcept override { return info_; }
   std::unique_ptr<Block> allocate_pinned(std::uint64_t size) override {
@@ -61,6 +66,13 @@ class KernelLikeDevice final : public Device {
     KernelStream(KernelLikeDevice& device, std::unique_ptr<Stream> inner)
         : ForwardingStream(std::move(inner)), device_(device) {}
     std::uint64_t jpeg_workspace_bytes(const jpeg::FrameFile& file) const override { return file.bytes; }
+    void copy(std::span<const CopyItem> items) override {
+      ForwardingStream::copy(items);
+      --device_.copies_left_;
+    }
+    Event record() override {
+      return Event(std::make_shared<LateEvent>(device_, ForwardingStream::record()));
+    }
     void decode_jpeg(const JpegWork& work) override {
       synchronize();
       std::uint64_t needed = 0;
@@ -101,8 +113,28 @@ class KernelLikeDevice final : public Device {
     KernelLikeDevice& device_;
   };
 
+  class LateEvent final : public Event::Impl {
+   public:
+    LateEvent(const KernelLikeDevice& device, Event inner) : device_(device), inner_(std::move(inner)) {}
+    bool done() override { return device_.copies_left_ <= 0 && inner_.done(); }
+    void wait() override {
+      const auto begin = std::chrono::steady_clock::now();
+      while (device_.copies_left_ > 0 && std::chrono::steady_clock::now() - begin < kPatience)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      EXPECT_LE(device_.copies_left_, 0) << "the kernels were waited for, and the copy did not come";
+      inner_.wait();
+    }
+    void* native() noexcept override { return inner_.impl() != nullptr ? inner_.impl()->native() : nullptr; }
+
+   private:
+    static constexpr std::chrono::seconds kPatience{20};
+    const KernelLikeDevice& device_;
+    Event inner_;
+  };
+
   std::shared_ptr<Device> inner_;
   DeviceInfo info_;
+  std::atomic<int> copies_left_{0};
   std::vector<std::span<const std::byte>> pinned_;
   std::size_t decoded_ = 0;
 };

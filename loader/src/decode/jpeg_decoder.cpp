@@ -36,6 +36,7 @@ struct JpegDecoder::Impl {
   template <class Bytes, class Start>
   void run_groups(std::span<const std::size_t> inputs, const Bytes& bytes_of, const Start& start);
   void finish(jpeg::Slot& slot);
+  void finish_all();
   jpeg::Slot& next_slot();
 
   std::shared_ptr<Device> device;
@@ -179,6 +180,9 @@ void JpegDecoder::Impl::run_groups(std::span<const std::size_t> all, const Bytes
     start(slot, all.subspan(first, last - first));
     first = last;
   }
+}
+
+void JpegDecoder::Impl::finish_all() {
   for (const std::unique_ptr<jpeg::Slot>& slot : slots)
     if (slot) finish(*slot);
 }
@@ -211,15 +215,22 @@ JpegBatch JpegDecoder::Impl::decode(std::span<const JpegInput> given, const Jpeg
       for_kernels.push_back(i);
     else if (!inputs[i].failure || !call.spec.is_free())
       for_host.push_back(i);
+  const auto decode_on_host = [&](std::span<const std::size_t> files) {
+    run_groups(
+        files, [&](const jpeg::Slot&, std::size_t i) { return jpeg::Slot::bytes_by_host(inputs[i]); },
+        [&](jpeg::Slot& slot, std::span<const std::size_t> group) { slot.by_host(call, group, run); });
+  };
   try {
     run_groups(
         for_kernels, [&](jpeg::Slot& slot, std::size_t i) { return slot.bytes_by_kernels(call, i); },
         [&](jpeg::Slot& slot, std::span<const std::size_t> group) { slot.by_kernels(call, group, run); });
-    for_host.insert(for_host.end(), refused.begin(), refused.end());
-    std::sort(for_host.begin(), for_host.end());
-    run_groups(
-        for_host, [&](const jpeg::Slot&, std::size_t i) { return jpeg::Slot::bytes_by_host(inputs[i]); },
-        [&](jpeg::Slot& slot, std::span<const std::size_t> group) { slot.by_host(call, group, run); });
+    decode_on_host(for_host);  // while the kernels run
+    finish_all();
+    if (!refused.empty()) {
+      std::sort(refused.begin(), refused.end());
+      decode_on_host(refused);
+      finish_all();
+    }
   } catch (...) {
     for (std::unique_ptr<jpeg::Slot>& slot : slots) slot.reset();  // waits for what uses the batch
     throw;
@@ -230,7 +241,8 @@ JpegBatch JpegDecoder::Impl::decode(std::span<const JpegInput> given, const Jpeg
     batch.failures.push_back(std::move(*inputs[i].failure));
     if (call.spec.is_free()) batch.images[i].height = batch.images[i].width = 0;
   }
-  for (const std::size_t i : for_host) batch.on_host += inputs[i].failure ? 0 : 1;
+  for (const std::vector<std::size_t>* files : {&for_host, &refused})
+    for (const std::size_t i : *files) batch.on_host += inputs[i].failure ? 0 : 1;
   fetched.clear();
   inputs.clear();
   return batch;
