@@ -135,7 +135,7 @@ def webdataset(_, given):
         .shuffle(1000)
         .decode("pil")
         .to_tuple("jpg")
-        .map(lambda sample: view(sample[0].convert("RGB")))
+        .map(lambda sample: (view(sample[0].convert("RGB")),))
         .batched(BATCH, partial=False)
     )
     loader = webdataset.WebLoader(data, batch_size=None, num_workers=given.workers, pin_memory=True)
@@ -143,8 +143,7 @@ def webdataset(_, given):
 
     def epoch(_):
         for _ in range(given.count // BATCH):
-            batch = next(stream)
-            batch = batch[0] if isinstance(batch, (list, tuple)) else batch
+            (batch,) = next(stream)
             yield on_gpu(batch.cuda(non_blocking=True))
 
     return epoch
@@ -288,7 +287,7 @@ def rate_of(epoch, number, seconds, made=None):
     done, cpu = 0, busy_seconds()
     begin = made
     for batch in epoch(number):
-        assert batch.shape[0] == BATCH and batch.is_cuda
+        assert batch.shape[0] == BATCH and batch.ndim == 4 and batch.is_cuda
         if first is None:
             first = time.perf_counter()
             if made is None:
