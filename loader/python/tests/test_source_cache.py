@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -301,18 +302,32 @@ def test_shardify_shares_the_folder(photos, tmp_path):
     assert source.cache.progress().decoded == 1
 
 
+def threads_of(pid):
+    """What each thread of a process waits for in the kernel."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*"):
+        with contextlib.suppress(OSError):
+            state = (task / "stat").read_text().rpartition(")")[2].split()[0]
+            found.append(f"{(task / 'comm').read_text().strip()} {state} {(task / 'wchan').read_text()}")
+    return sorted(found)
+
+
 @pytest.mark.alone
 def test_a_program_ends_at_once(photos, tmp_path):
     run = start(photos, tmp_path / "cache", 0, 1, 1_000_000)
-    assert run.stdout.readline() == "ready\n"
-    time.sleep(0.3)
-    for _ in range(5):  # Python ignores one that arrives in a destructor
-        begin = time.monotonic()
-        run.send_signal(signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            run.communicate(timeout=3)
-            break
-    assert run.returncode and time.monotonic() - begin < 2.0  # the interpreter's own end is in it
+    try:
+        assert run.stdout.readline() == "ready\n"
+        time.sleep(0.3)
+        for _ in range(5):  # Python ignores one that arrives in a destructor
+            begin = time.monotonic()
+            run.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                run.communicate(timeout=3)
+                break
+        assert run.returncode, threads_of(run.pid)
+        assert time.monotonic() - begin < 2.0  # the interpreter's own end is in it
+    finally:
+        run.kill()
 
 
 def test_a_damaged_log_is_made_again(photos, tmp_path):
