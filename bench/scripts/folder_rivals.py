@@ -35,10 +35,10 @@ def busy_seconds():
     return (user + nice + system + irq + soft + steal) / os.sysconf("SC_CLK_TCK")
 
 
-def labelled(images):
-    """[(path, class number)] of the class folders of images."""
+def paths_of(images):
+    """Of the files in the class folders of images."""
     classes = sorted(each for each in images.iterdir() if each.is_dir())
-    return [(str(path), number) for number, each in enumerate(classes) for path in sorted(each.iterdir())]
+    return [str(path) for each in classes for path in sorted(each.iterdir())]
 
 
 def on_gpu(batch):
@@ -167,11 +167,11 @@ def litdata(images, given):
 
 
 def spdl(images, given):
-    """Threads that decode by FFmpeg, as in SPDL's ImageNet example: batches are resized there."""
+    """Threads that decode by FFmpeg, which resizes whole images: no crop and no flip."""
     import spdl.io
     from spdl.pipeline import PipelineBuilder
 
-    paths = [path for path, _ in labelled(images)]
+    paths = paths_of(images)
 
     def batches(number):
         order = list(paths)
@@ -205,7 +205,7 @@ def nvjpeg(images, given):
     from torchvision.io import ImageReadMode, decode_jpeg, read_file
     from torchvision.transforms import v2
 
-    paths = [path for path, _ in labelled(images)]
+    paths = paths_of(images)
     view = v2.Compose([v2.RandomResizedCrop(SIDE, antialias=True), v2.RandomHorizontalFlip()])
 
     def epoch(number):
@@ -319,7 +319,7 @@ def one(name, images, given):
     epoch = make(images, given)
     found = {"epoch 0": rate_of(epoch, 0, given.seconds, begin)}
     found["epoch 1"] = rate_of(epoch, 1, given.seconds)
-    files = [pathlib.Path(path).read_bytes() for path, _ in random.Random(0).sample(labelled(images), 240)]
+    files = [pathlib.Path(path).read_bytes() for path in random.Random(0).sample(paths_of(images), 240)]
     try:
         found["pixels"] = pixels_of(decoder, files)
     except Exception as error:  # the rate stands without them
@@ -336,11 +336,11 @@ def main():
     parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--hardware-share", type=float, default=1.0, help="DALI's hw_decoder_load")
-    parser.add_argument("--only", default=",".join(RIVALS).replace("torchvision, nvJPEG", "nvJPEG"))
+    parser.add_argument("--only", default="", help="parts of their names")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--rival", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    given.count = len(labelled(given.images))
+    given.count = len(paths_of(given.images))
     if given.rival:
         print(json.dumps(one(given.rival, given.images, given)), flush=True)
         return
