@@ -21,9 +21,11 @@
 #include "base/text/quote.hpp"
 #include "convert/engine/steps.hpp"
 #include "convert/plan/plan.hpp"
+#include "convert/publish/append_log.hpp"
 #include "convert/publish/claim.hpp"
 #include "convert/publish/folder_lock.hpp"
 #include "convert/publish/input_table.hpp"
+#include "convert/publish/tables.hpp"
 #include "convert/revise/append.hpp"
 #include "convert/revise/convert_to_folder.hpp"
 #include "convert/sources/source_kind.hpp"
@@ -121,6 +123,7 @@ class Follower {
 
   void begin() {
     make_folders(options_.out.parent_path());
+    finish_killed_append();
     switch (folder_state(options_.out)) {
       case FolderState::complete:
         break;
@@ -141,6 +144,14 @@ class Follower {
     }
     require_own(options_.out);
     look_at_out();
+  }
+
+  // Its images are in OUT as soon as it is decided, and in the tables when it is finished.
+  void finish_killed_append() {
+    if (!is_present(options_.out / kAppendLog)) return;
+    FolderLock lock;
+    if (lock.try_lock(options_.out, true) == LockResult::busy) refuse_busy(options_.out, lock.holder(), "");
+    finish_append(options_.out);
   }
 
   // The data set was converted with these options, as an append asks. One that has no name yet is of images
