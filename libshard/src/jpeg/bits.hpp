@@ -5,10 +5,11 @@
 // `Bytes` is a source of a file's bytes, which may fetch ahead:
 //
 //   byte(i)      byte i, wherever
-//   start(at)    begin to fetch at `at`;  reach(at) go on to it
+//   start(at)    begin to fetch at `at`, and wait for the 32 bytes that come there
+//   reach(at)    fetch on from `at`, before each round of codes. True: the 16 bytes from `at` on are there
+//   need(at, n)  wait until the n bytes from `at` on are, at most 32
 //   seek(at)     the next read is read(at)
-//   read(at)     bytes at to at + 3, the first one highest. Then come read(at + 4), ...; a few of them (32
-//                bytes) without reach()
+//   read(at)     bytes at to at + 3, the first one highest. Then come read(at + 4), ...
 //   word(at)     the same anywhere from the last reach() or read() on
 #pragma once
 
@@ -30,7 +31,8 @@ class FileBytes {
   }
   std::uint32_t read(std::uint32_t at) const noexcept { return word(at); }
   void start(std::uint32_t) noexcept {}
-  void reach(std::uint32_t) noexcept {}
+  bool reach(std::uint32_t) noexcept { return true; }
+  void need(std::uint32_t, std::uint32_t) noexcept {}
   void seek(std::uint32_t) noexcept {}
 
  private:
@@ -50,6 +52,14 @@ SHARD_EXACT inline std::uint32_t leading_zeros(std::uint32_t bits) noexcept {
 #endif
 }
 
+SHARD_EXACT inline std::uint32_t ones_of(std::uint32_t bits) noexcept {
+#if defined(__CUDA_ARCH__)
+  return static_cast<std::uint32_t>(__popc(static_cast<int>(bits)));
+#else
+  return static_cast<std::uint32_t>(__builtin_popcount(bits));
+#endif
+}
+
 // The upper 32 of the 64 bits `high`, `low` behind the first `bits` % 32.
 SHARD_EXACT inline std::uint32_t funnel(std::uint32_t high, std::uint32_t low, std::uint32_t bits) noexcept {
 #if defined(__CUDA_ARCH__)
@@ -60,6 +70,9 @@ SHARD_EXACT inline std::uint32_t funnel(std::uint32_t high, std::uint32_t low, s
 }
 
 inline constexpr std::uint32_t kNoRestart = 8;
+// Calls of BitReader::fill() between two of fetch(): each takes a word, and the next 8 bytes are looked at.
+// Stuffing takes more, and asks for it by itself.
+inline constexpr std::uint32_t kFillsOfRound = 2;
 
 template <class Bytes>
 class BitReader {
@@ -72,32 +85,24 @@ class BitReader {
   SHARD_EXACT void go_to(std::uint32_t position) {
     const std::uint32_t size = end_ - first_;
     at_ = first_ + (position / 8 < size ? position / 8 : size);
-    stuffed_ = at_;
-    added_ = 0;
-    used_ = position % 8;
     bytes_.start(at_);
-    bytes_.seek(at_);
-    used_ += kWindowBits;
-    fill();
+    begin(position % 8);
   }
 
-  // At least 65 bits can be taken after it. Lanes of a warp do it together, every few codes.
+  // To be called before each round of up to kFillsOfRound fill(). False: the bytes are not there yet. The
+  // lanes of a warp do it together.
+  SHARD_EXACT bool fetch() { return bytes_.reach(at_); }
+  // Loads a word where there is room for it. Then holds_code(), if it did before the last 31 bits were taken.
   SHARD_EXACT void fill() {
-    SHARD_ROLLED
-    while (used_ >= 32) {
-      words_[0] = words_[1];
-      words_[1] = words_[2];
-      words_[2] = next_word();
-      used_ -= 32;
-    }
+    if (used_ < 32) return;
+    words_[0] = words_[1];
+    words_[1] = words_[2];
+    words_[2] = next_word();
+    used_ -= 32;
   }
-  // At least 33 bits can be taken after it, if at most 32 were taken since the last time.
-  SHARD_EXACT void refill() {
-    if (used_ >= 64) fill();
-  }
-  // To be called before each 5 words or so that are taken.
-  SHARD_EXACT void fetch() { bytes_.reach(at_); }
-  // The next 32 bits, right after refill().
+  // Whether there are bits for a code with its value: 33.
+  SHARD_EXACT bool holds_code() const { return used_ < 64; }
+  // The next 32 bits, where it holds_code().
   SHARD_EXACT std::uint32_t peek32() const {
     return used_ < 32 ? funnel(words_[0], words_[1], used_) : funnel(words_[1], words_[2], used_);
   }
@@ -114,15 +119,14 @@ class BitReader {
   // More bits were taken than there are.
   SHARD_EXACT bool overrun() const { return kWindowBits - used_ < added_; }
 
-  // Of the next bit. Whole bytes go back one by one: a zero behind 0xFF is stuffing here, too.
+  // Of the next bit.
   SHARD_EXACT std::uint32_t position() const {
     const std::uint32_t unread = overrun() ? 0 : kWindowBits - used_ - added_;
-    const std::uint32_t whole = (unread + 7) / 8;
-    std::uint32_t at = at_;
-    if (at_ - stuffed_ >= whole)
-      at -= whole;
-    else
-      for (std::uint32_t bytes = whole; bytes > 0 && at > first_; --bytes) at = before(at);
+    const std::uint32_t whole = (unread + 7) / 8;  // with that of the next bit
+    std::uint32_t stuffing = stuffing_ & ((1U << whole) - 1);
+    // Seldom: bytes behind the end are in the window.
+    if (added_ != 0) stuffing = whole == 0 ? 0 : stuffing_ >> (added_ / 8) & ((1U << whole) - 1);
+    const std::uint32_t at = at_ - whole - ones_of(stuffing);
     return (at - first_) * 8 + (8 - unread % 8) % 8;
   }
 
@@ -132,7 +136,7 @@ class BitReader {
     if (is_off_end()) return false;
     const Restart next = next_restart();
     if (next.number != number) return false;
-    go_to((next.behind - first_) * 8);
+    go_on_at(next.behind);
     return true;
   }
   // The same with whichever restart marker it is: its number. kNoRestart: none stands right here.
@@ -140,12 +144,29 @@ class BitReader {
   // The same, however many bits were taken behind the end: the data end with this marker.
   SHARD_EXACT std::uint32_t restart_behind_data() {
     const Restart next = next_restart();
-    if (next.number != kNoRestart) go_to((next.behind - first_) * 8);
+    if (next.number != kNoRestart) go_on_at(next.behind);
     return next.number;
   }
 
  private:
   static constexpr std::uint32_t kWindowBits = 96;
+  static constexpr std::uint32_t kBytesOfWindow = kWindowBits / 8 + 8;
+  static constexpr std::uint32_t kBytesOfRound = 4 * kFillsOfRound + 8;
+
+  SHARD_EXACT void begin(std::uint32_t bit) {
+    stuffing_ = 0;
+    added_ = 0;
+    bytes_.seek(at_);
+    used_ = kWindowBits + bit;
+    SHARD_ROLLED
+    for (std::uint32_t word = 0; word < kWindowBits / 32; ++word) fill();
+  }
+  // Not before what was read.
+  SHARD_EXACT void go_on_at(std::uint32_t byte) {
+    at_ = byte;
+    bytes_.need(at_, kBytesOfWindow);
+    begin(0);
+  }
 
   struct Restart {
     std::uint32_t number;  // of the marker that comes next, or kNoRestart
@@ -166,6 +187,7 @@ class BitReader {
     const bool near_end = at_ >= near_end_;
     const std::uint32_t word = near_end ? ~0U : bytes_.read(at_);
     const std::uint32_t ff = ff_bits(word);
+    stuffing_ <<= 4;
     if (ff != 0) return near_end ? last_word() : without_stuffing(word, ff);
     at_ += 4;
     return word;
@@ -173,8 +195,8 @@ class BitReader {
   SHARD_EXACT std::uint32_t last_word() {
     std::uint32_t word = 0;
     SHARD_ROLLED
-    for (int i = 0; i < 4; ++i) word = word << 8 | next_byte();
-    bytes_.reach(at_);
+    for (std::uint32_t left = 4; left > 0; --left) word = word << 8 | next_byte(left - 1);
+    bytes_.need(at_, kBytesOfRound);
     bytes_.seek(at_);
     return word;
   }
@@ -195,15 +217,16 @@ class BitReader {
       }
       word = (word & ~rest) | (next & rest);
       following <<= 8;
+      stuffing_ |= 1U << (32 - kept) / 8;
       ++at_;
       ff = ff_bits(word) & rest;
     }
-    stuffed_ = at_;
-    bytes_.reach(at_);
+    bytes_.need(at_, kBytesOfRound);
     bytes_.seek(at_);
     return word;
   }
-  SHARD_EXACT std::uint32_t next_byte() {
+  // `left`: bytes of the word behind it.
+  SHARD_EXACT std::uint32_t next_byte(std::uint32_t left) {
     if (at_ < end_) {
       const std::uint32_t byte = bytes_.byte(at_);
       if (byte != 0xFF) {
@@ -212,16 +235,12 @@ class BitReader {
       }
       if (end_ - at_ >= 2 && bytes_.byte(at_ + 1) == 0) {
         at_ += 2;
-        stuffed_ = at_;
+        stuffing_ |= 1U << left;
         return byte;
       }
     }
     added_ += 8;
     return 0;
-  }
-  SHARD_EXACT std::uint32_t before(std::uint32_t at) const {
-    const bool stuffing = at - first_ >= 2 && bytes_.byte(at - 1) == 0 && bytes_.byte(at - 2) == 0xFF;
-    return stuffing ? at - 2 : at - 1;
   }
 
   Bytes bytes_;
@@ -232,7 +251,8 @@ class BitReader {
   std::uint32_t words_[kWindowBits / 32] = {};  // the window: bits that were loaded, the next one highest
   std::uint32_t used_ = 0;                      // of them: those that were taken
   std::uint32_t added_ = 0;                     // zeros behind the end that were loaded
-  std::uint32_t stuffed_ = 0;                   // behind the last stuffing that was loaded, or where it began
+  std::uint32_t stuffing_ =
+      0;  // a bit for each byte that was loaded, the last one lowest: stuffing follows it
 };
 
 }  // namespace shard::jpeg

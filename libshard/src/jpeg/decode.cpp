@@ -49,14 +49,10 @@ void Decoder::decode_pieces(std::span<const std::byte> file, const Header& heade
       const auto put = [&](std::uint32_t k, std::int16_t value) {
         coefficients_[std::size_t{decoder.line()} * kBlockValues + k] = value;
       };
-      for (bool more = decoder.begin(piece, index[piece], put); more; more = decoder.next(put)) {
-        bool complete = false;
-        while (!complete) {
-          decoder.fetch();
-          for (std::uint32_t step = 0; step < decoder.kStepsPerFetch && !complete; ++step)
-            complete = decoder.step(put);
+      decoder.begin(piece, index[piece]);
+      for (bool more = true; more; more = decoder.next())
+        while (!decoder.fetch() || !decoder.read_codes(put)) {
         }
-      }
       const Fault fault = decoder.finish(index[piece + 1]);
       if (fault != Fault::none)
         throw Error(ErrorCode::corrupt, fmt::format("JPEG: piece {} of {}, from bit {} on, {}", piece,

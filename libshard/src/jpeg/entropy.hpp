@@ -12,6 +12,7 @@
 #include "jpeg/huffman.hpp"
 #include "jpeg/layout.hpp"
 #include "jpeg/region.hpp"
+#include "jpeg/skip_table.hpp"
 
 namespace shard::jpeg {
 
@@ -49,6 +50,7 @@ struct BlockPlan {
   std::uint16_t component = 0;
   std::uint16_t dc = 0;  // first entry of the table
   std::uint16_t ac = 0;
+  std::uint16_t skip = kNoSkip;  // first entry of the AC table's PackedSkips
 };
 
 // What all pieces of a window of an image have in common.
@@ -69,8 +71,10 @@ struct ScanPlan {
 };
 
 // `window`: whole pieces (columns_of_pieces()). `dc`, `ac`: of each component, where its look-up begins.
+// `skip`: where its PackedSkips do, or kNoSkip; null: they are not there.
 SHARD_EXACT constexpr ScanPlan plan_scan(const Layout& layout, const McuWindow& window,
-                                         const std::uint16_t* dc, const std::uint16_t* ac) noexcept {
+                                         const std::uint16_t* dc, const std::uint16_t* ac,
+                                         const std::uint16_t* skip = nullptr) noexcept {
   ScanPlan plan;
   plan.mcu_columns = layout.mcu_columns;
   plan.mcu_rows = layout.mcu_rows;
@@ -94,7 +98,8 @@ SHARD_EXACT constexpr ScanPlan plan_scan(const Layout& layout, const McuWindow& 
                       plane.h,
                       block.component,
                       dc[block.component],
-                      ac[block.component]};
+                      ac[block.component],
+                      skip != nullptr ? skip[block.component] : kNoSkip};
   }
   return plan;
 }
@@ -106,14 +111,17 @@ struct Scan {
   std::uint32_t first = 0;  // byte of the file
   std::uint32_t end = 0;    // behind the last byte that may be read
   const CodeEntry* codes = nullptr;
+  // For McuWalker: and where the codes of DC differences are, too; null: they are not.
+  const PackedSkip* skips = nullptr;
+  const CodeEntry* dc_codes = nullptr;
 };
 
-// Decodes a piece code by code, so that the lanes of a GPU can all take a code at a time.
+// Decodes a piece a few codes at a time, so that the lanes of a GPU can do it together.
 //
-//   for (bool more = decoder.begin(piece, entry, put); more; more = decoder.next(put)) {
-//                                  for each block: its DC code
-//     while (!decoder.step(put)) {}  its AC codes, with fetch() and fill() as often as stated
-//     decoder.line() ...             which one it is
+//   decoder.begin(piece, entry);
+//   for (bool more = true; more; more = decoder.next()) {
+//     while (!decoder.fetch() || !decoder.read_codes(put)) {}     the codes of a block
+//     decoder.line() ...                                          which one it is
 //   }
 //   fault = decoder.finish(next entry)
 //
@@ -122,18 +130,12 @@ struct Scan {
 template <class Bytes>
 class PieceDecoder {
  public:
-  // Steps after which fetch() must be called again.
-  static constexpr std::uint32_t kStepsPerFetch = 8;
-  // Steps after which fill() should be.
-  static constexpr std::uint32_t kStepsPerFill = 4;
-
   // Borrows `plan` and what `scan` points to.
   SHARD_EXACT PieceDecoder(const ScanPlan& plan, const Scan<Bytes>& scan)
       : plan_(plan), all_codes_(scan.codes), bits_(scan.bytes, scan.first, scan.end) {}
 
-  // `piece` is one of the window's. False: it is faulty.
-  template <class Put>
-  SHARD_EXACT bool begin(std::uint32_t piece, const EntryPoint& entry, const Put& put) {
+  // `piece` is one of the window's.
+  SHARD_EXACT void begin(std::uint32_t piece, const EntryPoint& entry) {
     bits_.go_to(entry.position);
     row_ = piece / plan_.pieces_of_row();
     column_ = piece % plan_.pieces_of_row() * kMcusPerPiece;
@@ -147,7 +149,7 @@ class PieceDecoder {
     block_ = 0;
     component_ = 0;
     fault_ = Fault::none;
-    return read_dc(put);
+    begin_block();
   }
 
   // Which line of coefficients this block is.
@@ -157,32 +159,36 @@ class PieceDecoder {
            (column_ - plan_.first_column) * block.column_lines;
   }
 
-  SHARD_EXACT void fetch() { bits_.fetch(); }
-  SHARD_EXACT void fill() { bits_.fill(); }
-
-  // Decodes one AC code. True: the block is complete, or faulty.
+  // Before each read_codes(), by all lanes of a warp together. False: it must wait.
+  SHARD_EXACT bool fetch() { return bits_.fetch(); }
+  // True: the block is complete, or faulty.
   template <class Put>
-  SHARD_EXACT bool step(const Put& put) {
-    bits_.refill();
-    const std::uint32_t window = bits_.peek32();
-    const CodeEntry entry = code_at(codes_, window);
-    bits_.skip_code(entry);
-    last_ += entry >> 24;
-    // Where a code has no value, the last coefficient that it leads over is 0 anyway.
-    put(last_ < kBlockValues - 1 ? last_ : kBlockValues - 1,
-        static_cast<std::int16_t>(value_of(window, entry)));
-    return last_ >= kBlockValues - 1;
+  SHARD_EXACT bool read_codes(const Put& put) {
+    constexpr std::uint32_t kSteps = 4;
+    bits_.fill();
+    if (last_ < 0) read_dc(put);
+    SHARD_ROLLED
+    for (std::uint32_t fills = 1;; ++fills) {
+      SHARD_UNROLL
+      for (std::uint32_t i = 0; i < kSteps; ++i)
+        if (last_ < kLast && bits_.holds_code()) step(put);
+      if (last_ >= kLast || fills == kFillsOfRound) return last_ >= kLast;
+      bits_.fill();
+    }
   }
 
   // To the next block. False: the piece is complete, or faulty.
-  template <class Put>
-  SHARD_EXACT bool next(const Put& put) {
-    if (last_ >= kNoCode) return fail();
+  SHARD_EXACT bool next() {
+    if (last_ >= static_cast<std::int32_t>(kNoCode)) {
+      fault_ = bits_.overrun() ? Fault::overrun : Fault::code;
+      return false;
+    }
     if (++block_ == plan_.blocks_of_mcu) {
       block_ = 0;
       if (!next_mcu()) return false;
     }
-    return read_dc(put);
+    begin_block();
+    return true;
   }
 
   // After the last block. `next`: where the following piece begins; for the last one only its position
@@ -201,18 +207,9 @@ class PieceDecoder {
   }
 
  private:
-  SHARD_EXACT bool fail() {
-    fault_ = bits_.overrun() ? Fault::overrun : Fault::code;
-    return false;
-  }
-  SHARD_EXACT void keep_predictor() {
-    const std::uint32_t shift = 16 * component_;
-    predictors_ = (predictors_ & ~(std::uint64_t{0xFFFF} << shift)) | std::uint64_t{predictor_ & 0xFFFFU}
-                                                                          << shift;
-  }
-  // Of the next block.
-  template <class Put>
-  SHARD_EXACT bool read_dc(const Put& put) {
+  static constexpr std::int32_t kLast = kBlockValues - 1;
+
+  SHARD_EXACT void begin_block() {
     const BlockPlan& block = plan_.blocks[block_];
     if (block.component != component_) {
       keep_predictor();
@@ -220,16 +217,35 @@ class PieceDecoder {
       predictor_ = static_cast<std::uint32_t>(predictors_ >> (16 * component_));
     }
     codes_ = all_codes_ + block.ac;
-    bits_.fetch();
-    bits_.refill();
+    last_ = -1;
+  }
+  SHARD_EXACT void keep_predictor() {
+    const std::uint32_t shift = 16 * component_;
+    predictors_ = (predictors_ & ~(std::uint64_t{0xFFFF} << shift)) | std::uint64_t{predictor_ & 0xFFFFU}
+                                                                          << shift;
+  }
+  template <class Put>
+  SHARD_EXACT void read_dc(const Put& put) {
     const std::uint32_t window = bits_.peek32();
-    const CodeEntry entry = code_at(all_codes_ + block.dc, window);
-    if (entry >> 24 == kNoCode) return fail();
+    const CodeEntry entry = code_at(all_codes_ + plan_.blocks[block_].dc, window);
+    if (entry >> 24 == kNoCode) {
+      last_ = kNoCode;
+      return;
+    }
     bits_.skip_code(entry);
     predictor_ += static_cast<std::uint32_t>(value_of(window, entry));
     put(0, static_cast<std::int16_t>(static_cast<std::uint16_t>(predictor_)));
     last_ = 0;
-    return true;
+  }
+  template <class Put>
+  SHARD_EXACT void step(const Put& put) {
+    const std::uint32_t window = bits_.peek32();
+    const CodeEntry entry = code_at(codes_, window);
+    bits_.skip_code(entry);
+    last_ += static_cast<std::int32_t>(entry >> 24);
+    // Where a code has no value, the last coefficient that it leads over is 0 anyway.
+    put(static_cast<std::uint32_t>(last_ < kLast ? last_ : kLast),
+        static_cast<std::int16_t>(value_of(window, entry)));
   }
   SHARD_EXACT bool next_mcu() {
     if (bits_.overrun()) {
@@ -259,7 +275,7 @@ class PieceDecoder {
   std::uint32_t end_ = 0;    // of the piece's columns
   std::uint32_t block_ = 0;  // of the MCU
   std::uint32_t component_ = 0;
-  std::uint32_t last_ = 0;  // coefficient that was decoded
+  std::int32_t last_ = -1;  // coefficient that was decoded; kNoCode and more: there was no code
   Fault fault_ = Fault::none;
 };
 

@@ -6,6 +6,7 @@
 #include "jpeg/huffman.hpp"
 #include "jpeg/lanes/lane_decoder.hpp"
 #include "jpeg/lanes/lane_plan.hpp"
+#include "jpeg/skip_table.hpp"
 
 namespace shard {
 
@@ -75,7 +76,9 @@ std::uint64_t starts_workspace_bytes(std::uint64_t mcus, std::uint64_t bytes) no
                        static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, jpeg::kMostIndexedBytes)));
   constexpr std::uint64_t kBytesOfChunk =
       jpeg::kStartsOfChunk * sizeof(jpeg::McuStart) + sizeof(std::uint32_t);
-  return plan.slots() * sizeof(jpeg::Lane) + plan.chunks * kBytesOfChunk + sizeof(std::uint32_t);
+  constexpr std::uint64_t kBytesOfSkips = sizeof(jpeg::PackedSkip) * jpeg::kPackedTables * jpeg::kPackedSkips;
+  return plan.slots() * sizeof(jpeg::Lane) + plan.chunks * kBytesOfChunk + kBytesOfSkips +
+         sizeof(std::uint32_t);
 }
 
 std::uint64_t index_stage_bytes(std::uint64_t mcus, std::uint64_t bytes, std::uint32_t components) noexcept {

@@ -23,7 +23,7 @@ BitReader<FileBytes> reader_of(const std::vector<std::byte>& bytes, std::uint32_
 // 1 to 16 bits.
 template <class Bits>
 std::uint32_t take(Bits& bits, std::uint32_t count) {
-  bits.refill();
+  bits.fill();
   const std::uint32_t value = bits.peek32() >> (32 - count);
   bits.skip(count);
   return value;
@@ -33,12 +33,12 @@ TEST(JpegBits, StuffingIsNoData) {
   const auto bytes = bytes_of({0x12, 0xFF, 0x00, 0x34, 0xFF, 0x00, 0xFF, 0x00, 0x56, 0x78});
   auto bits = reader_of(bytes);
   for (const std::uint32_t byte : {0x12U, 0xFFU, 0x34U, 0xFFU, 0xFFU, 0x56U, 0x78U}) {
-    bits.refill();
+    bits.fill();
     EXPECT_EQ(take(bits, 8), byte);
   }
   EXPECT_FALSE(bits.overrun());
   EXPECT_EQ(bits.position(), 80U);
-  bits.refill();
+  bits.fill();
   bits.skip(1);
   EXPECT_TRUE(bits.overrun());
 }
@@ -46,7 +46,7 @@ TEST(JpegBits, StuffingIsNoData) {
 TEST(JpegBits, ZerosComeBehindAMarker) {
   const auto bytes = bytes_of({0xAB, 0xFF, 0xD9, 0x11, 0x22, 0x33, 0x44, 0x55});
   auto bits = reader_of(bytes);
-  bits.refill();
+  bits.fill();
   EXPECT_EQ(take(bits, 8), 0xABU);
   EXPECT_FALSE(bits.overrun());
   EXPECT_EQ(bits.position(), 8U);
@@ -66,11 +66,11 @@ TEST(JpegBits, APositionLeadsBackToTheSameBit) {
     auto bits = reader_of(bytes);
     std::uint32_t last = 0;
     while (true) {
-      bits.refill();
+      bits.fill();
       const std::uint32_t position = bits.position();
       ASSERT_GE(position, last);
       auto other = reader_of(bytes, position);
-      other.refill();
+      other.fill();
       ASSERT_EQ(other.peek16(), bits.peek16()) << position;
       ASSERT_EQ(other.position(), position);
       bits.skip(1 + static_cast<std::uint32_t>(random() % 31));
@@ -85,7 +85,7 @@ TEST(JpegBits, APositionLeadsBackToTheSameBit) {
 TEST(JpegBits, RestartsBehindItsMarkerOnly) {
   const auto bytes = bytes_of({0xAB, 0x7F, 0xFF, 0xFF, 0xD3, 0xC1, 0xFF, 0xD4});
   auto bits = reader_of(bytes);
-  bits.refill();
+  bits.fill();
   bits.skip(8);
   auto early = bits;
   EXPECT_FALSE(early.restart(3)) << "a whole byte is left";
@@ -94,7 +94,7 @@ TEST(JpegBits, RestartsBehindItsMarkerOnly) {
   EXPECT_FALSE(other.restart(4));
   ASSERT_TRUE(bits.restart(3));
   EXPECT_EQ(bits.position(), 40U);
-  bits.refill();
+  bits.fill();
   EXPECT_EQ(take(bits, 8), 0xC1U);
   ASSERT_TRUE(bits.restart(4));
   EXPECT_EQ(bits.position(), 64U);
@@ -105,7 +105,7 @@ TEST(JpegBits, PositionsBehindTheEndGiveZeros) {
   const auto bytes = bytes_of({0x12, 0x34});
   for (const std::uint32_t position : {16U, 17U, 1000U, 0xFFFFFFFFU}) {
     auto bits = reader_of(bytes, position);
-    bits.refill();
+    bits.fill();
     EXPECT_EQ(bits.peek16(), 0U);
     bits.skip(8);
     EXPECT_TRUE(bits.overrun());

@@ -15,19 +15,19 @@ using Bytes = std::vector<std::byte>;
 // One block of the AC and DC codes of T.81, F.2.2. False: there is no such code.
 bool skip_block(jpeg::BitReader<jpeg::FileBytes>& bits, const jpeg::LookUp& dc, const jpeg::LookUp& ac,
                 std::uint16_t& predictor) {
-  bits.refill();
+  bits.fill();
   std::uint32_t entry = jpeg::look_up(dc.entries, bits.peek16());
   if (entry == 0) return false;
   bits.skip(entry >> 8);
   const std::uint32_t size = entry & 15U;
   if (size != 0) {
-    bits.refill();
+    bits.fill();
     const std::uint32_t value = bits.peek32() >> (32 - size);
     bits.skip(size);
     predictor = static_cast<std::uint16_t>(predictor + jpeg::extend(value, size));
   }
   for (std::uint32_t k = 1; k < 64; ++k) {
-    bits.refill();
+    bits.fill();
     entry = jpeg::look_up(ac.entries, bits.peek16());
     if (entry == 0) return false;
     bits.skip(entry >> 8);

@@ -185,7 +185,7 @@ class LaneChain {
       write_entry(place.mcu, place.position, walker.sums());
       walker.begin_mcu();
       do {
-        while (!walker.read_codes()) {
+        while (!walker.fetch() || !walker.read_codes()) {
         }
       } while (!walker.next_block());
       if (walker.fault() != Fault::none) return walker.fault();

@@ -41,7 +41,7 @@ struct Lane {
 // Decodes the parts of one lane, code by code, so that the lanes of a GPU can all take a code at a time:
 //
 //   bool more = decoder.begin(lane);
-//   while (more) { while (!decoder.read_codes()) {} more = decoder.turn(); }     the lane's own part
+//   while (more) if (decoder.fetch() && decoder.read_codes()) more = decoder.turn();     the lane's own part
 //   ... until the lanes behind it have done so, too ...
 //   more = decoder.join(lanes behind, how many);
 //   while (more) { ... the same ... }
@@ -69,6 +69,8 @@ class LaneDecoder {
     return arrive();
   }
 
+  // Before each read_codes(), by all lanes of a warp together. False: it must wait.
+  SHARD_EXACT bool fetch() { return walker_.fetch(); }
   // Reads a few codes. True: turn() comes next.
   SHARD_EXACT bool read_codes() { return walker_.read_codes(); }
 
@@ -96,11 +98,11 @@ class LaneDecoder {
     lane.own = starts_.count();
   }
 
-  // `behind`: the following lanes of the group, as published.
+  // `behind`: the following lanes of the group, as published; at most LanePlan::parts_behind() are asked for.
   SHARD_EXACT bool join(const Lane* behind, std::uint32_t count) {
     joins_ = true;
     behind_ = behind;
-    most_behind_ = count < kMostPartsBehind ? count : kMostPartsBehind;
+    most_behind_ = count;
     return arrived_ && next_lane() && arrive();
   }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "shard/error.hpp"
@@ -12,11 +13,8 @@ namespace {
 using FileLane = LaneDecoder<FileBytes>;
 
 void run_lane(FileLane& lane, bool more) {
-  while (more) {
-    while (!lane.read_codes()) {
-    }
-    more = lane.turn();
-  }
+  while (more)
+    if (lane.fetch() && lane.read_codes()) more = lane.turn();
 }
 
 // As a block of threads does it.
@@ -31,9 +29,15 @@ void run_group(const ScanPlan& image, const Scan<FileBytes>& scan, const StartPo
     lane.publish(slots[i]);
   }
   for (std::uint32_t i = 0; i < count; ++i) {
-    run_lane(lanes[i], lanes[i].join(slots.data() + i + 1, count - i - 1));
+    run_lane(lanes[i], lanes[i].join(slots.data() + i + 1, std::min(count - i - 1, plan.parts_behind())));
     lanes[i].finish(slots[i]);
   }
+}
+
+void pack_skips(const HuffmanTable& table, PackedSkip* skips) {
+  LookUp look_up;
+  make_look_up(table, look_up.entries);
+  for (std::uint32_t i = 0; i < kPackedSkips; ++i) skips[i] = packed_skip(look_up.entries, i);
 }
 
 Fault write_entries(const LaneChain<FileBytes>& chain, const StartPool& pool, std::span<const Lane> lanes) {
@@ -80,10 +84,19 @@ LaneIndex::Result LaneIndex::build(std::span<const std::byte> file, const Header
     dc[c] = static_cast<std::uint16_t>(layout.planes[c].dc * kLookUpEntries);
     ac[c] = static_cast<std::uint16_t>((kMostTables + layout.planes[c].ac) * kLookUpEntries);
   }
+  skips_.resize(std::size_t{kPackedTables} * kPackedSkips);
+  std::array<std::uint16_t, kMostComponents> skip{};
+  std::uint32_t tables = 0;
+  for (std::uint32_t c = 0; c < layout.components; ++c) {
+    std::uint32_t same = 0;
+    while (layout.planes[same].ac != layout.planes[c].ac) ++same;
+    skip[c] = same < c ? skip[same] : packed_skips_of(tables++);
+    if (same == c && skip[c] != kNoSkip) pack_skips(header.ac[layout.planes[c].ac], skips_.data() + skip[c]);
+  }
   const ScanPlan image =
-      plan_scan(layout, {{0, layout.mcu_rows}, {0, layout.mcu_columns}}, dc.data(), ac.data());
+      plan_scan(layout, {{0, layout.mcu_rows}, {0, layout.mcu_columns}}, dc.data(), ac.data(), skip.data());
   const Scan<FileBytes> scan{FileBytes(file), header.data_offset, static_cast<std::uint32_t>(file.size()),
-                             codes_[0].entries};
+                             codes_[0].entries, skips_.data()};
   for (std::uint32_t group = 0; group < result.plan.groups; ++group)
     run_group(image, scan, pool, result.plan, group,
               std::span(lanes_).subspan(std::size_t{group} * kLanesOfGroup, kLanesOfGroup));

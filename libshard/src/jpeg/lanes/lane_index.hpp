@@ -33,6 +33,7 @@ class LaneIndex {
 
  private:
   std::vector<CodeTable> codes_;
+  std::vector<PackedSkip> skips_;
   std::vector<McuStart> starts_;
   std::vector<std::uint32_t> links_;
   std::vector<Lane> lanes_;

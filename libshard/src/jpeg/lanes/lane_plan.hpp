@@ -18,11 +18,13 @@ namespace shard::jpeg {
 // Less than this: positions are bits, in 32 bits.
 inline constexpr std::uint32_t kMostIndexedBytes = 1U << 29;
 inline constexpr std::uint32_t kLanesOfGroup = 64;
-// Behind its own part, through which a lane walks at most; as many lanes are in two groups. Where a lane
-// meets none of those, the MCUs up to the next one are read by one thread alone: of the 442,870 MCUs of 238
-// photographs, in parts of 1024 bytes, 952 with one part behind, 154 with two, 6 with four, 1 with six.
-inline constexpr std::uint32_t kMostPartsBehind = 4;
-inline constexpr std::uint32_t kStepOfGroup = kLanesOfGroup - kMostPartsBehind;
+// Behind its own part a lane walks on until it meets another: at least through the lanes that are in two
+// groups, where its own group ends. Where it meets none, the MCUs up to the next start are read by one thread
+// alone: of the 442,870 MCUs of 238 photographs, in parts of 1024 bytes, 952 if lanes walk through one part,
+// 154 through two, 6 through four, and 1 through as many as the group has, up to twelve.
+inline constexpr std::uint32_t kLanesInTwoGroups = 4;
+inline constexpr std::uint32_t kStepOfGroup = kLanesOfGroup - kLanesInTwoGroups;
+inline constexpr std::uint32_t kMostBytesBehind = 12 * 1024;
 inline constexpr std::uint32_t kMostBytesOfPart = 1024;
 inline constexpr std::uint32_t kLeastBytesOfPart = 512;
 
@@ -32,6 +34,10 @@ struct LanePlan {
   std::uint32_t groups = 0;  // at least 1
   std::uint32_t chunks = 0;  // of the pool
 
+  // Through so many a lane walks at most, as far as its group goes.
+  SHARD_EXACT constexpr std::uint32_t parts_behind() const noexcept {
+    return part_bytes == 0 ? 0 : kMostBytesBehind / part_bytes;
+  }
   SHARD_EXACT constexpr std::uint32_t slots() const noexcept { return groups * kLanesOfGroup; }
   SHARD_EXACT static constexpr std::uint32_t first_lane(std::uint32_t group) noexcept {
     return group * kStepOfGroup;
@@ -53,7 +59,7 @@ SHARD_EXACT constexpr LanePlan plan_lanes(std::uint32_t file_bytes, std::uint32_
   LanePlan plan;
   plan.part_bytes = part;
   plan.lanes = file_bytes / part + 1;
-  plan.groups = plan.lanes <= kLanesOfGroup ? 1 : (plan.lanes - kMostPartsBehind - 1) / kStepOfGroup + 1;
+  plan.groups = plan.lanes <= kLanesOfGroup ? 1 : (plan.lanes - kLanesInTwoGroups - 1) / kStepOfGroup + 1;
   plan.chunks = chunks;
   return plan;
 }

@@ -14,8 +14,8 @@
 namespace shard::jpeg {
 
 //   for (walker.begin_mcu();; ) {
-//     while (!walker.read_codes()) {}       the codes of a block
-//     if (walker.next_block()) break;       the blocks of an MCU
+//     while (!walker.fetch() || !walker.read_codes()) {}   the codes of a block
+//     if (walker.next_block()) break;                      the blocks of an MCU
 //   }
 template <class Bytes>
 class McuWalker {
@@ -24,7 +24,11 @@ class McuWalker {
 
   // Borrows `plan` and what `scan` points to.
   SHARD_EXACT McuWalker(const ScanPlan& plan, const Scan<Bytes>& scan)
-      : plan_(plan), all_codes_(scan.codes), bits_(scan.bytes, scan.first, scan.end) {}
+      : plan_(plan),
+        codes_(scan.codes),
+        dc_codes_(scan.dc_codes != nullptr ? scan.dc_codes : scan.codes),
+        skips_(scan.skips),
+        bits_(scan.bytes, scan.first, scan.end) {}
   // An MCU starts at `position`. Sums are 0.
   SHARD_EXACT void go_to(std::uint32_t position) {
     bits_.go_to(position);
@@ -34,16 +38,22 @@ class McuWalker {
 
   SHARD_EXACT void begin_mcu() {
     block_ = 0;
-    read_dc();
+    begin_block();
   }
+  // Before each read_codes(). False: it must wait.
+  SHARD_EXACT bool fetch() { return bits_.fetch(); }
   // Reads a few codes. True: the block is complete, or faulty.
   SHARD_EXACT bool read_codes() {
-    constexpr std::uint32_t kAtOnce = 4;  // at most 8: what fetch() brings
-    bits_.fetch();
     bits_.fill();
-    bool complete = false;
-    for (std::uint32_t i = 0; i < kAtOnce && !complete; ++i) complete = step();
-    return complete;
+    if (k_ == 0) read_dc();
+    SHARD_ROLLED
+    for (std::uint32_t fills = 1;; ++fills) {
+      SHARD_UNROLL
+      for (std::uint32_t i = 0; i < kSteps; ++i)
+        if (k_ < kBlockValues && bits_.holds_code()) step();
+      if (k_ >= kBlockValues || fills == kFillsOfRound) return k_ >= kBlockValues;
+      bits_.fill();
+    }
   }
   // After a complete block. True: the MCU is complete, or faulty.
   SHARD_EXACT bool next_block() {
@@ -55,7 +65,7 @@ class McuWalker {
       if (bits_.overrun()) fault_ = Fault::overrun;
       return true;
     }
-    read_dc();
+    begin_block();
     return false;
   }
 
@@ -65,20 +75,33 @@ class McuWalker {
   SHARD_EXACT Bits& bits() { return bits_; }
 
  private:
-  SHARD_EXACT bool step() {
-    bits_.refill();
-    const CodeEntry entry = code_at(codes_, bits_.peek32());
+  // After each fill: of about 11 bits.
+  static constexpr std::uint32_t kSteps = 3;
+
+  SHARD_EXACT void begin_block() {
+    const BlockPlan& block = plan_.blocks[block_];
+    ac_ = block.ac;
+    const bool skips = block.skip != kNoSkip;
+    skip_ = skips ? block.skip : 0;
+    most_ = skips ? kBlockValues : 0;
+    k_ = 0;
+  }
+  SHARD_EXACT void step() {
+    const std::uint32_t window = bits_.peek32();
+    const PackedSkip skip = skips_[skip_ + (window >> (32 - kPackedSkipBits))];
+    if (k_ + needs_of(skip) <= most_) {
+      bits_.skip(skip & 31U);
+      k_ += advance_of(skip);
+      return;
+    }
+    const CodeEntry entry = code_at(codes_ + ac_, window);
     bits_.skip_code(entry);
     k_ += entry >> 24;
-    return k_ >= kBlockValues;
   }
   SHARD_EXACT void read_dc() {
     const BlockPlan& block = plan_.blocks[block_];
-    codes_ = all_codes_ + block.ac;
-    bits_.fetch();
-    bits_.refill();
     const std::uint32_t window = bits_.peek32();
-    const CodeEntry entry = code_at(all_codes_ + block.dc, window);
+    const CodeEntry entry = code_at(dc_codes_ + block.dc, window);
     k_ = 1;
     if (entry >> 24 == kNoCode) {
       k_ = kNoCode;  // the next step ends the block
@@ -90,11 +113,15 @@ class McuWalker {
   }
 
   const ScanPlan& plan_;
-  const CodeEntry* all_codes_;
-  const CodeEntry* codes_ = nullptr;  // of the block's AC coefficients
+  const CodeEntry* codes_;
+  const CodeEntry* dc_codes_;
+  const PackedSkip* skips_;
   Bits bits_;
   Sums sums_ = 0;
   std::uint32_t block_ = 0;  // of the MCU
+  std::uint32_t ac_ = 0;     // of the block: where its codes begin
+  std::uint32_t skip_ = 0;   // and its skips
+  std::uint32_t most_ = 0;   // coefficients that these may lead to
   std::uint32_t k_ = 0;      // of the coefficient that comes next; kNoCode and more: there was no code
   Fault fault_ = Fault::none;
 };

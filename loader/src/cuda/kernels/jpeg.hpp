@@ -23,6 +23,7 @@
 #include "jpeg/huffman.hpp"
 #include "jpeg/lanes/lane_decoder.hpp"
 #include "jpeg/region.hpp"
+#include "jpeg/skip_table.hpp"
 
 namespace shard::gpu {
 
@@ -65,6 +66,7 @@ struct JpegLaunch {
   jpeg::Lane* lane_results = nullptr;
   jpeg::McuStart* starts = nullptr;
   std::uint32_t* links = nullptr;  // of chunks of starts
+  jpeg::PackedSkip* skips = nullptr;
   std::uint32_t* taken = nullptr;  // chunks, of each of these images
   std::uint32_t made_indices = 0;  // these images
   JpegImage* images = nullptr;

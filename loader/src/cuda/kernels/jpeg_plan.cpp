@@ -39,6 +39,7 @@ void check_launch() {
 }
 
 constexpr std::uint64_t kBytesOfTable = jpeg::kLookUpEntries * sizeof(jpeg::CodeEntry);
+constexpr std::uint64_t kBytesOfSkips = kSkipsOfFile * sizeof(jpeg::PackedSkip);
 
 }  // namespace
 
@@ -86,9 +87,9 @@ void JpegPlan::add_lanes(std::uint32_t image, const jpeg::Layout& layout) {
                 fmt::format("a JPEG of {} bytes without an index; less than {} can be "
                             "indexed on a GPU",
                             task.file.bytes, jpeg::kMostIndexedBytes));
-  task.makes_index = 1;
   const jpeg::LanePlan plan = jpeg::plan_lanes(layout.mcus(), task.file.bytes);
   lanes_.push_back({plan, image, slots_, chunks_, index_bytes_});
+  task.makes_index = static_cast<std::uint32_t>(lanes_.size());
   lane_groups_.push_back(lane_groups_.back() + plan.groups);
   slots_ += plan.slots();
   chunks_ += plan.chunks;
@@ -105,19 +106,21 @@ std::size_t JpegPlan::parameter_bytes() const noexcept {
 std::size_t JpegPlan::workspace_bytes() const noexcept {
   return lines_ * kBytesOfLine + tables_ * kBytesOfTable +
          tasks_.size() * (sizeof(JpegImage) + sizeof(std::uint32_t)) + slots_ * sizeof(jpeg::Lane) +
-         std::size_t{chunks_} * kBytesOfChunk + lanes_.size() * sizeof(std::uint32_t) + index_bytes_ + kAlign;
+         std::size_t{chunks_} * kBytesOfChunk + lanes_.size() * (kBytesOfSkips + sizeof(std::uint32_t)) +
+         index_bytes_ + kAlign;
 }
 
 JpegLaunch JpegPlan::write(std::byte* host, const std::byte* device, std::byte* workspace) const {
   JpegLaunch launch;
-  // In this order each part is aligned: lines of 128 and 64 bytes, tables of 6,656, lanes and chunks of
-  // multiples of 16.
+  // In this order each part is aligned: lines of 128 and 64 bytes, tables of 6,656 and 8,192, lanes and
+  // chunks of multiples of 16.
   std::byte* at = workspace;
   const auto place = [&at](std::size_t bytes) { return std::exchange(at, at + bytes); };
   launch.coefficients =
       reinterpret_cast<std::int16_t*>(place(lines_ * jpeg::kBlockValues * sizeof(std::int16_t)));
   launch.samples = reinterpret_cast<std::uint8_t*>(place(lines_ * jpeg::kBlockValues));
   launch.codes = reinterpret_cast<jpeg::CodeEntry*>(place(tables_ * kBytesOfTable));
+  launch.skips = reinterpret_cast<jpeg::PackedSkip*>(place(lanes_.size() * kBytesOfSkips));
   launch.lane_results = reinterpret_cast<jpeg::Lane*>(place(slots_ * sizeof(jpeg::Lane)));
   launch.starts = reinterpret_cast<jpeg::McuStart*>(
       place(std::size_t{chunks_} * jpeg::kStartsOfChunk * sizeof(jpeg::McuStart)));

@@ -126,6 +126,13 @@ __global__ void __launch_bounds__(kThreads) read_headers(JpegLaunch launch) {
   if (warp < look_ups.count)
     for (std::uint32_t i = threadIdx.x % kLanesOfWarp; i < begins[warp + 1] - begins[warp]; i += kLanesOfWarp)
       target[begins[warp] + i] = jpeg::code_entry(entries[warp][i]);
+  if (task.makes_index != 0) {
+    jpeg::PackedSkip* const skips = launch.skips + std::size_t{task.makes_index - 1} * kSkipsOfFile;
+    const std::uint32_t tables = min(look_ups.count - look_ups.dc_count, jpeg::kPackedTables);
+    for (std::uint32_t i = threadIdx.x; i < tables * jpeg::kPackedSkips; i += kThreads)
+      skips[i] =
+          jpeg::packed_skip(entries[look_ups.dc_count + i / jpeg::kPackedSkips], i % jpeg::kPackedSkips);
+  }
   const std::uint32_t component = threadIdx.x / jpeg::kBlockValues;
   const std::uint32_t k = threadIdx.x % jpeg::kBlockValues;
   if (component < scan.file.components())
@@ -134,15 +141,18 @@ __global__ void __launch_bounds__(kThreads) read_headers(JpegLaunch launch) {
   if (threadIdx.x != 0) return;
   std::uint16_t dc[jpeg::kMostComponents] = {};
   std::uint16_t ac[jpeg::kMostComponents] = {};
+  std::uint16_t skip[jpeg::kMostComponents] = {};
   for (std::uint32_t c = 0; c < scan.file.components(); ++c) {
     dc[c] = static_cast<std::uint16_t>(begins[look_ups.dc[c]]);
     ac[c] = static_cast<std::uint16_t>(begins[look_ups.ac[c]]);
+    skip[c] = jpeg::packed_skips_of(look_ups.ac[c] - look_ups.dc_count);
   }
   const jpeg::Layout layout = jpeg::layout_of(scan);
-  image.plan = jpeg::plan_scan(layout, task.window, dc, ac);
+  image.plan = jpeg::plan_scan(layout, task.window, dc, ac, task.makes_index != 0 ? skip : nullptr);
   image.window = task.window;
   image.data_offset = scan.data_offset;
   image.code_entries = begins[look_ups.count];
+  image.dc_entries = begins[look_ups.dc_count];
   for (std::uint32_t c = 0; c < layout.components; ++c) image.planes[c] = plane_of(layout, image, c);
   image.layout = layout;
 }

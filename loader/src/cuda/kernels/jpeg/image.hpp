@@ -36,8 +36,11 @@ struct JpegTask {
   const std::byte* frame = nullptr;
   const std::byte* index = nullptr;
   std::byte* pixels = nullptr;
-  std::uint32_t makes_index = 0;
+  std::uint32_t makes_index = 0;  // 1 + the number of its lanes' plan, or 0
 };
+
+// Of the files without an index.
+inline constexpr std::uint32_t kSkipsOfFile = jpeg::kPackedTables * jpeg::kPackedSkips;
 
 // How a file without an index is divided, and where its part of the workspace begins.
 struct JpegLanes {
@@ -67,6 +70,7 @@ struct JpegImage {
   std::uint32_t usable = 0;
   std::uint32_t data_offset = 0;
   std::uint32_t code_entries = 0;
+  std::uint32_t dc_entries = 0;  // of them, the first ones
   // For samples and pixels.
   std::uint16_t quantization[jpeg::kMostComponents][jpeg::kBlockValues] = {};  // of components, zigzag
   JpegPlane planes[jpeg::kMostComponents];

@@ -15,8 +15,19 @@ constexpr std::uint32_t kLanes = jpeg::kLanesOfGroup;
 constexpr std::uint32_t kWriters = 128;
 // Slots of an image that are copied to shared memory, where one thread follows them.
 constexpr std::uint32_t kSlotsAtHand = 4 * jpeg::kLanesOfGroup;
-// As many as pieces.cu has at hand.
-constexpr std::uint32_t kCodesAtHand = 3072;
+// Codes of DC differences in shared memory; those of usual files take about 1,050. Of AC codes few are looked
+// up by themselves.
+constexpr std::uint32_t kDcAtHand = 1280;
+constexpr std::uint32_t kSkipUnits = kSkipsOfFile * sizeof(jpeg::PackedSkip) / sizeof(uint4);
+
+// A pointer to shared memory, kept as it is: the compiler would form it again for each access, from the
+// number of the block in its cluster.
+template <class T>
+__device__ T* in_shared(T* pointer) {
+  asm volatile("" : "+l"(pointer));
+  __builtin_assume(__isShared(pointer));
+  return pointer;
+}
 
 // What all lanes of a block know, in shared memory.
 struct LaneImage {
@@ -38,6 +49,13 @@ __device__ jpeg::StartPool pool_of(const JpegLaunch& launch, const JpegLanes& la
           launch.taken + number, lanes.plan.chunks};
 }
 
+__device__ const jpeg::CodeEntry* codes_of(const JpegLaunch& launch, const JpegTask& task) {
+  return launch.codes + std::size_t{task.tables} * jpeg::kLookUpEntries;
+}
+__device__ const jpeg::PackedSkip* skips_of(const JpegLaunch& launch, std::uint32_t number) {
+  return launch.skips + std::size_t{number} * kSkipsOfFile;
+}
+
 // `lane`: of this thread, if it `exists`; `behind`: lanes of the group that follow it.
 __device__ void find(const jpeg::ScanPlan& plan, const jpeg::Scan<RingBytes>& scan, const JpegLanes& lanes,
                      const jpeg::StartPool& pool, std::uint32_t number, bool exists, std::uint32_t behind,
@@ -45,8 +63,10 @@ __device__ void find(const jpeg::ScanPlan& plan, const jpeg::Scan<RingBytes>& sc
   jpeg::LaneDecoder<RingBytes> decoder(plan, scan, pool);
   bool more = exists && decoder.begin(lanes.plan, number);
   for (bool joins = false;; joins = true) {
-    while (more)
-      if (decoder.read_codes()) more = decoder.turn();
+    while (__any_sync(kAllLanes, more)) {
+      const bool there = decoder.fetch();
+      if (more && there && decoder.read_codes()) more = decoder.turn();
+    }
     if (joins) break;
     if (exists) decoder.publish(*lane);
     __syncthreads();  // what the other lanes have found is there
@@ -57,7 +77,8 @@ __device__ void find(const jpeg::ScanPlan& plan, const jpeg::Scan<RingBytes>& sc
 
 __global__ void __launch_bounds__(kLanes, 12) find_starts(JpegLaunch launch) {
   alignas(16) __shared__ std::byte rings[kLanes * RingBytes::kStride];
-  __shared__ uint4 codes_at_hand[kCodesAtHand / 4];
+  __shared__ uint4 dc_at_hand[kDcAtHand / 4];
+  __shared__ uint4 skips_at_hand[kSkipUnits];
   __shared__ LaneImage here;
   const std::uint32_t number = image_of_block(launch.lanes, launch.made_indices);
   const std::uint32_t of_batch = launch.lane_plans[number].image;
@@ -65,34 +86,33 @@ __global__ void __launch_bounds__(kLanes, 12) find_starts(JpegLaunch launch) {
   if (image.usable == 0) return;
   const JpegTask& task = launch.tasks[of_batch];
   here.copy(image, launch.lane_plans[number]);
-  const jpeg::CodeEntry* const codes = launch.codes + std::size_t{task.tables} * jpeg::kLookUpEntries;
-  const bool at_hand = image.code_entries <= kCodesAtHand;
+  const jpeg::CodeEntry* const codes = codes_of(launch, task);
+  const bool at_hand = image.dc_entries <= kDcAtHand;
   if (at_hand)
-    for (std::uint32_t i = threadIdx.x; i < (image.code_entries + 3) / 4; i += kLanes)
-      codes_at_hand[i] = reinterpret_cast<const uint4*>(codes)[i];
+    for (std::uint32_t i = threadIdx.x; i < (image.dc_entries + 3) / 4; i += kLanes)
+      dc_at_hand[i] = reinterpret_cast<const uint4*>(codes)[i];
+  for (std::uint32_t i = threadIdx.x; i < kSkipUnits; i += kLanes)
+    skips_at_hand[i] = reinterpret_cast<const uint4*>(skips_of(launch, number))[i];
+  const auto* const skips = in_shared(reinterpret_cast<const jpeg::PackedSkip*>(skips_at_hand));
   __syncthreads();
 
   const JpegLanes& lanes = here.image_lanes();
   const std::uint32_t group = blockIdx.x - launch.lanes.first[number];
   const std::uint32_t count = lanes.plan.lanes_of(group);
   const bool exists = threadIdx.x < count;
-  const std::uint32_t behind = exists ? count - threadIdx.x - 1 : 0;
+  const std::uint32_t behind = exists ? min(count - threadIdx.x - 1, lanes.plan.parts_behind()) : 0;
   const std::uint32_t lane = jpeg::LanePlan::first_lane(group) + threadIdx.x;
   jpeg::Lane* const result = launch.lane_results + lanes.slot + group * kLanes + threadIdx.x;
   const jpeg::StartPool pool = pool_of(launch, lanes, number);
-  const RingBytes bytes(task.frame, task.file.bytes, rings + threadIdx.x * RingBytes::kStride);
-  if (at_hand)
-    find(here.scan_plan(),
-         {bytes, image.data_offset, task.file.bytes, reinterpret_cast<const jpeg::CodeEntry*>(codes_at_hand)},
-         lanes, pool, lane, exists, behind, result);
-  else
-    find(here.scan_plan(), {bytes, image.data_offset, task.file.bytes, codes}, lanes, pool, lane, exists,
-         behind, result);
+  const RingBytes bytes(task.frame, task.file.bytes, in_shared(rings + threadIdx.x * RingBytes::kStride));
+  const auto* const dc_codes = at_hand ? reinterpret_cast<const jpeg::CodeEntry*>(dc_at_hand) : codes;
+  find(*in_shared(&here.scan_plan()), {bytes, image.data_offset, task.file.bytes, codes, skips, dc_codes},
+       lanes, pool, lane, exists, behind, result);
   RingBytes::finish();
 }
 
 // A chunk of starts at a time, by as many threads.
-__device__ jpeg::Fault write_starts(const jpeg::LaneChain<FileInPlace>& chain, const jpeg::StartPool& pool,
+__device__ jpeg::Fault write_starts(const jpeg::LaneChain<RingBytes>& chain, const jpeg::StartPool& pool,
                                     const jpeg::Lane& lane, std::uint32_t thread) {
   jpeg::Fault fault = jpeg::Fault::none;
   const auto keep = [&fault](jpeg::Fault found) {
@@ -113,6 +133,8 @@ __global__ void __launch_bounds__(kWriters) write_index(JpegLaunch launch) {
   __shared__ LaneImage here;
   __shared__ std::uint32_t fault;
   alignas(16) __shared__ std::uint32_t slots[kSlotsAtHand * sizeof(jpeg::Lane) / 4];
+  // For the one thread that reads codes where lanes have not met.
+  alignas(16) __shared__ std::byte ring[RingBytes::kStride];
   const std::uint32_t of_batch = launch.lane_plans[blockIdx.x].image;
   JpegImage& image = launch.images[of_batch];
   const JpegTask& task = launch.tasks[of_batch];
@@ -134,10 +156,10 @@ __global__ void __launch_bounds__(kWriters) write_index(JpegLaunch launch) {
     __syncthreads();
   }
   const jpeg::StartPool pool = pool_of(launch, image_lanes, blockIdx.x);
-  const jpeg::Scan<FileInPlace> scan{FileInPlace(task.frame), image.data_offset, task.file.bytes,
-                                     launch.codes + std::size_t{task.tables} * jpeg::kLookUpEntries};
+  const jpeg::Scan<RingBytes> scan{RingBytes(task.frame, task.file.bytes, ring), image.data_offset,
+                                   task.file.bytes, codes_of(launch, task), skips_of(launch, blockIdx.x)};
   const jpeg::IndexTarget target(const_cast<std::byte*>(task.index), here.scan_plan());
-  jpeg::LaneChain<FileInPlace> chain(here.scan_plan(), scan, plan, pool, lanes, target);
+  jpeg::LaneChain<RingBytes> chain(here.scan_plan(), scan, plan, pool, lanes, target);
   if (threadIdx.x == 0) fault = static_cast<std::uint32_t>(chain.follow());
   __syncthreads();
   const bool followed = fault == 0;
@@ -155,8 +177,9 @@ __global__ void __launch_bounds__(kWriters) write_index(JpegLaunch launch) {
     if (found != jpeg::Fault::none) atomicMax(&fault, static_cast<std::uint32_t>(found));
   }
   __syncthreads();
-  if (threadIdx.x != 0 || fault == 0) return;
+  if (threadIdx.x != 0 || fault == 0) return RingBytes::finish();
   if (chain.may_be_wrong()) fault = static_cast<std::uint32_t>(chain.read_whole());
+  RingBytes::finish();
   if (fault == 0) return;
   launch.faults[of_batch] = fault;
   image.usable = 0;

@@ -1,7 +1,7 @@
 // A thread per piece: files and indices -> coefficients.
 //
 // The pieces of a block are sorted by their length, so that the lanes of a warp end together. Each lane takes
-// one code per step, DC or AC. Blocks of coefficients are collected in shared memory. Whenever lanes have
+// a few codes per round. Blocks of coefficients are collected in shared memory. Whenever lanes have
 // completed theirs, the warp writes four of them at a time, zeros too, each as one line of 128 bytes: so
 // nothing has to be cleared before.
 #include "cuda/kernels/jpeg/common.cuh"
@@ -15,10 +15,6 @@ namespace {
 constexpr std::uint32_t kUnitsOfLine = jpeg::kBlockValues / 8;
 constexpr std::uint32_t kUnitsOfStage = kUnitsOfLine + 1;
 constexpr std::uint32_t kLinesAtOnce = kLanesOfWarp / kUnitsOfLine;
-// Between two looks at the other lanes of a warp.
-constexpr std::uint32_t kFetchesPerRound = 2;
-constexpr std::uint32_t kFillsPerFetch =
-    jpeg::PieceDecoder<RingBytes>::kStepsPerFetch / jpeg::PieceDecoder<RingBytes>::kStepsPerFill;
 // What fits into shared memory; the codes of an image with more are read from device memory. Those of usual
 // files take about 2,600.
 constexpr std::uint32_t kSharedCodes = 3072;
@@ -110,29 +106,17 @@ __device__ jpeg::Fault decode(Shared<kThreads>& shared, const jpeg::ScanPlan& pl
   auto* const stage = reinterpret_cast<std::int16_t*>(shared.stages + threadIdx.x * kUnitsOfStage);
   const auto put = [stage](std::uint32_t k, std::int16_t value) { stage[k] = value; };
   jpeg::Fault fault = jpeg::Fault::none;
-  const auto go_on = [&](bool more) {
-    active = more;
-    if (!more) fault = decoder.finish(entries[piece + 1]);
-  };
-  if (active) go_on(decoder.begin(piece, entries[piece], put));
+  if (active) decoder.begin(piece, entries[piece]);
   while (__any_sync(kAllLanes, active)) {
     bool complete = false;
-    if (active) {
-#pragma unroll 1
-      for (std::uint32_t fetches = 0; fetches < kFetchesPerRound && !complete; ++fetches) {
-        decoder.fetch();
-#pragma unroll 1
-        for (std::uint32_t fills = 0; fills < kFillsPerFetch && !complete; ++fills) {
-          decoder.fill();
-#pragma unroll
-          for (std::uint32_t i = 0; i < decoder.kStepsPerFill; ++i)
-            if (!complete) complete = decoder.step(put);
-        }
-      }
-    }
+    const bool there = decoder.fetch();
+    if (active && there) complete = decoder.read_codes(put);
     write_lines(
         shared, complete, [&] { return decoder.line(); }, coefficients);
-    if (complete) go_on(decoder.next(put));
+    if (complete) {
+      active = decoder.next();
+      if (!active) fault = decoder.finish(entries[piece + 1]);
+    }
   }
   return fault;
 }

@@ -8,31 +8,12 @@
 
 namespace shard::gpu {
 
-// Read where they are.
-class FileInPlace {
- public:
-  explicit __device__ FileInPlace(const std::byte* file)
-      : words_(reinterpret_cast<const std::uint32_t*>(file)) {}
-  __device__ std::uint32_t byte(std::uint32_t i) const { return words_[i / 4] >> (8 * (i % 4)) & 0xFFU; }
-  __device__ std::uint32_t word(std::uint32_t at) const {
-    // The second word has byte at + 3, so it is there.
-    const std::uint32_t bytes = __funnelshift_r(words_[at / 4], words_[(at + 3) / 4], 8 * (at % 4));
-    return __byte_perm(bytes, 0, 0x0123);
-  }
-  __device__ std::uint32_t read(std::uint32_t at) const { return word(at); }
-  __device__ void start(std::uint32_t) const {}
-  __device__ void reach(std::uint32_t) const {}
-  __device__ void seek(std::uint32_t) const {}
-
- private:
-  const std::uint32_t* words_;
-};
-
-// A file in device memory, read through a ring of four chunks of 16 bytes per lane, which the copy unit fills
-// ahead.
+// A file in device memory, read through a ring of 16-byte chunks per lane, which the copy unit fills ahead. A
+// warp's copies are waited for together, whichever lane began them: so nothing waits for those of the last
+// rounds, and a lane that has to (few do) leaves out a round.
 //
-//   chunk of the file   c      c + 1   c + 2   c + 3        c: where reach() was last
-//   in the ring         there  there   there   on its way
+//   chunk of the file   c      c + 1   c + 2   c + 3                  c: where reach() was last
+//   in the ring         there  there   on their way, for up to kRounds rounds
 class RingBytes {
  public:
   static constexpr std::uint32_t kChunkBytes = 16;
@@ -62,20 +43,43 @@ class RingBytes {
     // Copies that are still on their way would come over the new ones.
     __pipeline_wait_prior(0);
     next_ = at / kChunkBytes;
-#pragma unroll 1
-    for (std::uint32_t i = 0; i < kChunks; ++i) fetch();
-    __pipeline_wait_prior(1);
+    fetch_all(next_);
   }
-  __device__ void reach(std::uint32_t at) {
-    // At most 32 bytes further.
-#pragma unroll 1
-    while (at / kChunkBytes + kChunks != next_) fetch();
-    __pipeline_wait_prior(1);
+  // The whole warp.
+  __device__ bool reach(std::uint32_t at) {
+    const std::uint32_t chunk = at / kChunkBytes;
+    recent_ = recent_ << 1 & ((1U << kRounds) - 1);
+    if (next_ - chunk < kChunks) {
+      fetch();
+      recent_ |= 1;
+    }
+    __pipeline_commit();
+    __pipeline_wait_prior(kRounds);
+    return has(at, kChunkBytes);
+  }
+  __device__ void need(std::uint32_t at, std::uint32_t bytes) {
+    if (has(at, bytes)) return;
+    const std::uint32_t chunk = at / kChunkBytes;
+    if (next_ < chunk) return start(at);
+    fetch_all(chunk);
   }
   // Shared memory may be another block's as soon as this one has ended.
   __device__ static void finish() { __pipeline_wait_prior(0); }
 
  private:
+  // Rounds that copies may take.
+  static constexpr std::uint32_t kRounds = 3;
+
+  __device__ bool has(std::uint32_t at, std::uint32_t bytes) const {
+    return (at + bytes - 1) / kChunkBytes < next_ - static_cast<std::uint32_t>(__popc(recent_));
+  }
+  __device__ void fetch_all(std::uint32_t chunk) {
+#pragma unroll 1
+    while (next_ - chunk < kChunks) fetch();
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    recent_ = 0;
+  }
   // The bytes from `at` on, the first one highest.
   __device__ static std::uint32_t turned(std::uint32_t low, std::uint32_t high, std::uint32_t at) {
     return __byte_perm(__funnelshift_r(low, high, 8 * at), 0, 0x0123);
@@ -87,15 +91,15 @@ class RingBytes {
   __device__ void fetch() {
     if (next_ < end_)
       __pipeline_memcpy_async(ring_ + next_ * kChunkBytes % kRingBytes, file_ + next_, kChunkBytes);
-    __pipeline_commit();
     ++next_;
   }
 
   const uint4* file_;
   std::byte* ring_;
-  std::uint32_t end_;       // chunks
-  std::uint32_t next_ = 0;  // to be fetched
-  std::uint32_t low_ = 0;   // the aligned word where the next read begins
+  std::uint32_t end_;             // chunks
+  std::uint32_t next_ = kChunks;  // to be fetched; before start(): none
+  std::uint32_t recent_ = 0;      // a bit per round, of the last kRounds: whether a chunk was fetched in it
+  std::uint32_t low_ = 0;         // the aligned word where the next read begins
 };
 
 }  // namespace shard::gpu
