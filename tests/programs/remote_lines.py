@@ -125,7 +125,9 @@ class Lines(RemoteCase):
                 self.load(f"{url}/noise", self.path / f"lost-{number}", enter=hosts.near[1]), 0
             )
             found = json.loads(result.out)
-            self.assertEqual((found["digest"], found["retries"]), (here, 0))
+            self.assertEqual(found["digest"], here)
+            # A connection begins with single packets: if four in a row are lost, it is tried anew.
+            self.assertLessEqual(found["retries"], 1)
             sent, lost = hosts.end()
             self.assertGreater(lost, loss * sent / 2)
 

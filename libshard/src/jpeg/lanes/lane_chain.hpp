@@ -2,8 +2,10 @@
 // which MCU each start is. Where a lane has not joined the next one, the codes are read on until it has: for
 // a file whose lanes never meet (components that share their tables) to its end.
 //
-//   fault = chain.follow();                                   one thread
-//   for each lane with an entry, each start:  fault = chain.write(lane, number, start);   any threads
+//   for each part of the lanes, in their order:
+//     for each lane: links[i] = LaneLink(lane), entries[i] = {}                                any threads
+//     fault = chain.follow(links, entries, first, end);                                       one thread
+//     for each lane with an entry, each start:  fault = chain.write(lane, entry, number, start);   any threads
 //   if a fault is left and chain.may_be_wrong(): fault = chain.read_whole();              one thread
 //
 // Shared by host and device.
@@ -53,6 +55,32 @@ class IndexTarget {
   std::uint32_t components_;
 };
 
+// What the chain must know of each lane, side by side: it goes from one to the next.
+struct alignas(16) LaneLink {
+  LaneLink() = default;
+  SHARD_EXACT explicit LaneLink(const Lane& lane)
+      : count(lane.count),
+        join(lane.join),
+        joined(lane.joined),
+        flags(lane.exit.flags),
+        exit_sums(lane.exit.sums),
+        join_sums(lane.join_sums) {}
+
+  std::uint32_t count = 0;
+  std::uint32_t join = kNoStart;
+  std::uint32_t joined = 0;
+  std::uint32_t flags = 0;  // of the exit
+  Sums exit_sums = 0;
+  Sums join_sums = 0;
+};
+
+// What it finds.
+struct alignas(16) LaneEntry {
+  std::uint32_t enter = kNoStart;  // the first true start
+  std::uint32_t base = 0;          // the MCU that start 0 would be, modulo 2^32
+  Sums predictors = 0;             // to be added to sums that are not absolute
+};
+
 template <class Bytes>
 class LaneChain {
  public:
@@ -61,7 +89,7 @@ class LaneChain {
 
   // Borrows all. `lanes`: plan.slots().
   SHARD_EXACT LaneChain(const ScanPlan& image, const Scan<Bytes>& scan, const LanePlan& plan,
-                        const StartPool& pool, Lane* lanes, const IndexTarget& target)
+                        const StartPool& pool, const Lane* lanes, const IndexTarget& target)
       : image_(image),
         mcus_(image.mcu_columns * image.mcu_rows),
         scan_(scan),
@@ -70,42 +98,55 @@ class LaneChain {
         lanes_(lanes),
         target_(target) {}
 
-  // Sets enter, base and predictors of the lanes with true starts.
-  SHARD_EXACT Fault follow() {
-    target_.head(scan_.first);
-    Place place;
-    std::uint32_t enter = 0;
-    Sums enter_sums = 0;
-    for (;;) {
-      Lane& lane = lanes_[plan_.slot_of(place.lane)];
-      lane.enter = enter;
-      lane.base = place.mcu - enter;
-      lane.predictors = minus(place.predictors, enter_sums);
-      place.mcu += lane.count - enter;
-      if (place.mcu >= mcus_) return Fault::none;
-      place.predictors = predictors_of(lane, lane.exit);
-      if (lane.join != kNoStart) {
-        enter = lane.join;
-        enter_sums = lane.join_sums;
-        place.lane += lane.joined;
+  SHARD_EXACT void begin() const { target_.head(scan_.first); }
+  // Goes on to lane `end`, from lane `first` on or from a later one. `links`, `entries`: of lanes from `first`
+  // to `end`; the entries of lanes without true starts stay as they are.
+  SHARD_EXACT Fault follow(const LaneLink* links, LaneEntry* entries, std::uint32_t first,
+                           std::uint32_t end) {
+    std::uint32_t lane = place_.lane;
+    std::uint32_t mcu = place_.mcu;
+    std::uint32_t enter = enter_;
+    Sums predictors = place_.predictors;
+    Sums enter_sums = enter_sums_;
+    Fault fault = Fault::none;
+    while (lane < end && mcu < mcus_ && fault == Fault::none) {
+      const LaneLink link = links[lane - first];
+      const Sums before = minus(predictors, enter_sums);
+      entries[lane - first] = {enter, mcu - enter, before};
+      mcu += link.count - enter;
+      predictors = (link.flags & McuStart::kAbsolute) != 0 ? link.exit_sums : plus(before, link.exit_sums);
+      if (mcu >= mcus_) break;
+      if (link.join != kNoStart) {
+        enter = link.join;
+        enter_sums = link.join_sums;
+        lane += link.joined;
         continue;
       }
-      if (lane.fault != Fault::none) return lane.fault;
-      place.position = lane.exit.position;
-      if (lane.exit.restart() != expected_restart(place.mcu)) return Fault::restart;
-      const Fault fault = read_on(place, true, enter, enter_sums);
-      if (fault != Fault::none || place.mcu == mcus_) return fault;
+      Place place{lane, mcu, 0, predictors};
+      std::uint32_t next_enter = 0;
+      Sums next_sums = 0;
+      fault = leave(place, next_enter, next_sums);
+      lane = place.lane;
+      mcu = place.mcu;
+      predictors = place.predictors;
+      enter = next_enter;
+      enter_sums = next_sums;
     }
+    place_ = {lane, mcu, 0, predictors};
+    enter_ = enter;
+    enter_sums_ = enter_sums;
+    return fault;
   }
 
-  // Writes the entry of a start of a lane that has an `enter`, if there is one: of numbers from `enter` to
+  // Writes the entry of a start of a lane that has one, if it is a piece's: of numbers from `enter` to
   // `count`, which is `exit`.
-  SHARD_EXACT Fault write(const Lane& lane, std::uint32_t number, const McuStart& start) const {
-    const std::uint32_t mcu = lane.base + number;
+  SHARD_EXACT Fault write(const Lane& lane, const LaneEntry& entry, std::uint32_t number,
+                          const McuStart& start) const {
+    const std::uint32_t mcu = entry.base + number;
     if (mcu > mcus_ || (number == lane.count && mcu != mcus_)) return Fault::none;
     if (start.restart() != expected_restart(mcu)) return Fault::restart;
     if (mcu == mcus_) return end(start.position);
-    write_entry(mcu, start.position, predictors_of(lane, start));
+    write_entry(mcu, start.position, start.is_absolute() ? start.sums : plus(entry.predictors, start.sums));
     return Fault::none;
   }
 
@@ -129,8 +170,13 @@ class LaneChain {
     Sums predictors = 0;
   };
 
-  SHARD_EXACT static Sums predictors_of(const Lane& lane, const McuStart& start) {
-    return start.is_absolute() ? start.sums : plus(lane.predictors, start.sums);
+  // From a lane that has joined no other.
+  SHARD_EXACT Fault leave(Place& place, std::uint32_t& enter, Sums& enter_sums) {
+    const Lane& lane = lanes_[plan_.slot_of(place.lane)];
+    if (lane.fault != Fault::none) return lane.fault;
+    place.position = lane.exit.position;
+    if (lane.exit.restart() != expected_restart(place.mcu)) return Fault::restart;
+    return read_on(place, true, enter, enter_sums);
   }
   SHARD_EXACT std::uint32_t expected_restart(std::uint32_t mcu) const {
     const std::uint32_t interval = image_.restart_interval;
@@ -205,8 +251,11 @@ class LaneChain {
   const Scan<Bytes>& scan_;
   const LanePlan& plan_;
   const StartPool& pool_;
-  Lane* lanes_;
+  const Lane* lanes_;
   const IndexTarget& target_;
+  Place place_;  // where follow() is
+  std::uint32_t enter_ = 0;
+  Sums enter_sums_ = 0;
   std::uint64_t alone_bits_ = 0;
   std::uint32_t read_alone_ = 0;
 };

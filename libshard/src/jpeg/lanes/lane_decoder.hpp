@@ -26,16 +26,13 @@ inline constexpr std::uint32_t kNoStart = 0xFFFFFFFFU;
 // What a lane has found.
 struct Lane {
   std::uint32_t first_chunk = kNoChunk;
-  std::uint32_t own = 0;           // starts in its part
-  std::uint32_t count = 0;         // with those behind it, which it found while it walked on
-  std::uint32_t join = kNoStart;   // of another lane's starts: the one that equals `exit`
-  std::uint32_t joined = 0;        // that lane: by so many behind this one
-  McuStart exit;                   // the start behind the last of `count`
-  Sums join_sums = 0;              // of the other lane's start
-  Fault fault = Fault::none;       // of the MCU that starts at `exit`
-  std::uint32_t enter = kNoStart;  // set by the chain: the first true start, ...
-  std::uint32_t base = 0;          // ... the MCU that start 0 would be, modulo 2^32, ...
-  Sums predictors = 0;             // ... and what to add to sums that are not absolute
+  std::uint32_t own = 0;          // starts in its part
+  std::uint32_t count = 0;        // with those behind it, which it found while it walked on
+  std::uint32_t join = kNoStart;  // of another lane's starts: the one that equals `exit`
+  std::uint32_t joined = 0;       // that lane: by so many behind this one
+  McuStart exit;                  // the start behind the last of `count`
+  Sums join_sums = 0;             // of the other lane's start
+  Fault fault = Fault::none;      // of the MCU that starts at `exit`
 };
 
 // Decodes the parts of one lane, code by code, so that the lanes of a GPU can all take a code at a time:
@@ -113,7 +110,6 @@ class LaneDecoder {
     lane.join = join_;
     lane.joined = joined_;
     lane.join_sums = join_sums_;
-    lane.enter = kNoStart;
   }
 
  private:

@@ -40,14 +40,28 @@ void pack_skips(const HuffmanTable& table, PackedSkip* skips) {
   for (std::uint32_t i = 0; i < kPackedSkips; ++i) skips[i] = packed_skip(look_up.entries, i);
 }
 
-Fault write_entries(const LaneChain<FileBytes>& chain, const StartPool& pool, std::span<const Lane> lanes) {
+// Lanes that a block of threads has at hand.
+constexpr std::uint32_t kPart = 256;
+
+Fault write_entries(LaneChain<FileBytes>& chain, const StartPool& pool, const LanePlan& plan,
+                    std::span<const Lane> lanes) {
+  std::array<LaneLink, kPart> links;
+  chain.begin();
   Fault fault = Fault::none;
-  for (const Lane& lane : lanes) {
-    if (lane.enter == kNoStart) continue;
-    StartReader starts(pool, lane.first_chunk, lane.count);
-    for (; !starts.at_end() && fault == Fault::none; starts.next())
-      if (starts.number() >= lane.enter) fault = chain.write(lane, starts.number(), starts.get());
-    if (fault == Fault::none) fault = chain.write(lane, lane.count, lane.exit);
+  for (std::uint32_t first = 0; first < plan.lanes && fault == Fault::none; first += kPart) {
+    const std::uint32_t count = std::min(kPart, plan.lanes - first);
+    std::array<LaneEntry, kPart> entries{};
+    for (std::uint32_t i = 0; i < count; ++i) links[i] = LaneLink(lanes[plan.slot_of(first + i)]);
+    fault = chain.follow(links.data(), entries.data(), first, first + count);
+    for (std::uint32_t i = 0; i < count && fault == Fault::none; ++i) {
+      const LaneEntry& entry = entries[i];
+      const Lane& lane = lanes[plan.slot_of(first + i)];
+      if (entry.enter == kNoStart) continue;
+      StartReader starts(pool, lane.first_chunk, lane.count);
+      for (; !starts.at_end() && fault == Fault::none; starts.next())
+        if (starts.number() >= entry.enter) fault = chain.write(lane, entry, starts.number(), starts.get());
+      if (fault == Fault::none) fault = chain.write(lane, entry, lane.count, lane.exit);
+    }
   }
   return fault;
 }
@@ -103,8 +117,7 @@ LaneIndex::Result LaneIndex::build(std::span<const std::byte> file, const Header
 
   const IndexTarget target(result.index.data(), image);
   LaneChain<FileBytes> chain(image, scan, result.plan, pool, lanes_.data(), target);
-  result.fault = chain.follow();
-  if (result.fault == Fault::none) result.fault = write_entries(chain, pool, lanes_);
+  result.fault = write_entries(chain, pool, result.plan, lanes_);
   if (result.fault != Fault::none && chain.may_be_wrong()) result.fault = chain.read_whole();
   result.read_alone = chain.read_alone();
   return result;

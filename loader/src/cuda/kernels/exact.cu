@@ -29,6 +29,11 @@ namespace {
 // Of a multiprocessor. Fewer registers per thread cost less than a third of the warps (H100: 717,000 and
 // 831,000 crops/s).
 constexpr int kBlocksAtOnce = 3;
+// Of a part, at most: what is done once for a part, the weights above all, was more than a quarter of the
+// instructions with 64 columns. More rows leave multiprocessors idle at the end.
+constexpr std::uint32_t kColumns = 128;
+constexpr std::uint32_t kRows = 32;
+static_assert(kColumns + kRows <= kThreads);           // a thread for the weights of each
 constexpr std::uint32_t kFewTaps = 16;                 // that samples of the first launch may have
 constexpr std::size_t kColumnWeightBytes = 16 * 1024;  // if a tile of four columns needs no more
 constexpr std::size_t kRowWeightBytes = 8 * 1024;
@@ -51,10 +56,10 @@ struct ExactShape {
 
 struct ExactShared {
   std::uint32_t tables[4 * 256];
-  std::uint32_t column_first[kMaxTile];
-  std::uint32_t column_count[kMaxTile];  // 0: the view has no pixel there
-  std::uint32_t row_first[kBandRows];
-  std::uint32_t row_count[kBandRows];
+  std::uint32_t column_first[kColumns];
+  std::uint32_t column_count[kColumns];  // 0: the view has no pixel there
+  std::uint32_t row_first[kRows];
+  std::uint32_t row_count[kRows];
 };
 
 __host__ __device__ std::size_t values_offset(const ExactShape& shape) {
@@ -151,7 +156,8 @@ template <std::uint32_t kChannels, bool kInterleaved>
 __device__ void exact_columns(const ExactBlock& block, std::uint32_t lanes, std::uint32_t most_taps,
                               std::uint32_t first, std::uint32_t stored) {
   if (most_taps <= 3) return exact_columns<kChannels, 3, kInterleaved>(block, lanes, first, stored);
-  if (most_taps <= 5) return exact_columns<kChannels, 5, kInterleaved>(block, lanes, first, stored);
+  if (most_taps == 4) return exact_columns<kChannels, 4, kInterleaved>(block, lanes, first, stored);
+  if (most_taps == 5) return exact_columns<kChannels, 5, kInterleaved>(block, lanes, first, stored);
   exact_columns<kChannels, 0, kInterleaved>(block, lanes, first, stored);
 }
 
@@ -259,8 +265,8 @@ __device__ void exact_part(const Launch& launch, const ExactShape& shape, const 
       for (std::uint32_t k = 0; k < count; ++k) column_weights[k * shape.tile + threadIdx.x] = taps.weight(k);
     }
     shared.column_count[threadIdx.x] = count;
-  } else if (threadIdx.x >= kMaxTile && threadIdx.x < kMaxTile + rows) {
-    const std::uint32_t row = threadIdx.x - kMaxTile;
+  } else if (threadIdx.x >= kColumns && threadIdx.x < kColumns + rows) {
+    const std::uint32_t row = threadIdx.x - kColumns;
     const std::int32_t y = static_cast<std::int32_t>(block.top + row) - geometry.row;
     std::uint32_t count = 0;
     if (y >= 0 && y < static_cast<std::int32_t>(geometry.resized_height)) {
@@ -276,7 +282,11 @@ __device__ void exact_part(const Launch& launch, const ExactShape& shape, const 
       __syncthreads_and(threadIdx.x >= block.columns || shared.column_count[threadIdx.x] != 0) != 0;
   block.all_rows = __syncthreads_and(threadIdx.x >= rows || shared.row_count[threadIdx.x] != 0) != 0;
 
-  const std::uint32_t most = exact::most_taps(shape.filter, record.width, geometry.resized_width);
+  // What the columns see, up to 6: more is any number.
+  std::uint32_t most = 3;
+  while (most < 6 &&
+         __syncthreads_or(threadIdx.x < block.columns && shared.column_count[threadIdx.x] > most) != 0)
+    ++most;
   const auto columns_of = [&](std::uint32_t first, std::uint32_t stored) {
     if (planar)
       exact_columns<kChannels, false>(block, shape.lanes, most, first, stored);
@@ -406,16 +416,18 @@ ExactShape shape_of(const TransformWork& work, const Launch& launch, const MostT
   shape.column_taps = most.column;
   shape.row_taps = most.row;
   const auto fit = static_cast<std::uint32_t>(kColumnWeightBytes / (4 * most.column));
-  const std::uint32_t tile = std::min(kMaxTile, std::max(fit / kQuad * kQuad, kQuad));
+  const std::uint32_t tile = std::min(kColumns, std::max(fit / kQuad * kQuad, kQuad));
   // Tiles of one width, or of half of it where larger ones would leave many threads without a column.
   std::uint32_t tiles = (width + tile - 1) / tile;
-  if (tile == kMaxTile && 4 * width <= 3 * tiles * kMaxTile)
-    tiles = (width + kMaxTile / 2 - 1) / (kMaxTile / 2);
+  if (tile == kColumns && 4 * width <= 3 * tiles * kColumns)
+    tiles = (width + kColumns / 2 - 1) / (kColumns / 2);
   shape.tile = (width + tiles * kQuad - 1) / (tiles * kQuad) * kQuad;
   shape.tiles = (width + shape.tile - 1) / shape.tile;
   shape.lanes = std::bit_ceil(shape.tile);
-  shape.band = std::min<std::uint32_t>(
-      kBandRows, std::max<std::uint32_t>(static_cast<std::uint32_t>(kRowWeightBytes / (4 * most.row)), 1));
+  const std::uint32_t rows = std::min<std::uint32_t>(
+      kRows, std::max<std::uint32_t>(static_cast<std::uint32_t>(kRowWeightBytes / (4 * most.row)), 1));
+  const std::uint32_t bands = (most.height + rows - 1) / rows;
+  shape.band = (most.height + bands - 1) / bands;
   const std::size_t room =
       (kSharedBytes - values_offset(shape)) / (std::size_t{shape.tile} * launch.channels);
   // What a whole band needs, if the boxes of this launch shrink as much as the number of taps says.

@@ -12,9 +12,9 @@ namespace shard::gpu {
 namespace {
 
 constexpr std::uint32_t kLanes = jpeg::kLanesOfGroup;
-constexpr std::uint32_t kWriters = 128;
-// Slots of an image that are copied to shared memory, where one thread follows them.
-constexpr std::uint32_t kSlotsAtHand = 4 * jpeg::kLanesOfGroup;
+constexpr std::uint32_t kWriters = 256;
+// Lanes of an image whose links are in shared memory, where one thread follows them.
+constexpr std::uint32_t kLinksAtHand = 256;
 // Codes of DC differences in shared memory; those of usual files take about 1,050. Of AC codes few are looked
 // up by themselves.
 constexpr std::uint32_t kDcAtHand = 1280;
@@ -113,26 +113,30 @@ __global__ void __launch_bounds__(kLanes, 12) find_starts(JpegLaunch launch) {
 
 // A chunk of starts at a time, by as many threads.
 __device__ jpeg::Fault write_starts(const jpeg::LaneChain<RingBytes>& chain, const jpeg::StartPool& pool,
-                                    const jpeg::Lane& lane, std::uint32_t thread) {
+                                    const jpeg::Lane& lane, const jpeg::LaneEntry& entry,
+                                    std::uint32_t thread) {
   jpeg::Fault fault = jpeg::Fault::none;
   const auto keep = [&fault](jpeg::Fault found) {
     if (found != jpeg::Fault::none) fault = found;
   };
+  const std::uint32_t count = lane.count;
   std::uint32_t chunk = lane.first_chunk;
-  for (std::uint32_t first = 0; first < lane.count; first += jpeg::kStartsOfChunk) {
+  for (std::uint32_t first = 0; first < count; first += jpeg::kStartsOfChunk) {
     if (first != 0) chunk = pool.links[chunk];
     const std::uint32_t number = first + thread;
-    if (number >= lane.enter && number < lane.count)
-      keep(chain.write(lane, number, pool.starts[std::uint64_t{chunk} * jpeg::kStartsOfChunk + thread]));
+    if (number >= entry.enter && number < count)
+      keep(chain.write(lane, entry, number,
+                       pool.starts[std::uint64_t{chunk} * jpeg::kStartsOfChunk + thread]));
   }
-  if (thread == 0) keep(chain.write(lane, lane.count, lane.exit));
+  if (thread == 0) keep(chain.write(lane, entry, count, lane.exit));
   return fault;
 }
 
 __global__ void __launch_bounds__(kWriters) write_index(JpegLaunch launch) {
   __shared__ LaneImage here;
   __shared__ std::uint32_t fault;
-  alignas(16) __shared__ std::uint32_t slots[kSlotsAtHand * sizeof(jpeg::Lane) / 4];
+  alignas(16) __shared__ std::byte links_at_hand[kLinksAtHand * sizeof(jpeg::LaneLink)];
+  alignas(16) __shared__ std::byte entries_at_hand[kLinksAtHand * sizeof(jpeg::LaneEntry)];
   // For the one thread that reads codes where lanes have not met.
   alignas(16) __shared__ std::byte ring[RingBytes::kStride];
   const std::uint32_t of_batch = launch.lane_plans[blockIdx.x].image;
@@ -143,40 +147,47 @@ __global__ void __launch_bounds__(kWriters) write_index(JpegLaunch launch) {
     return;
   }
   here.copy(image, launch.lane_plans[blockIdx.x]);
+  if (threadIdx.x == 0) fault = 0;
   __syncthreads();
   const JpegLanes& image_lanes = here.image_lanes();
   const jpeg::LanePlan& plan = image_lanes.plan;
-  jpeg::Lane* lanes = launch.lane_results + image_lanes.slot;
-  if (plan.slots() <= kSlotsAtHand) {
-    const auto* there = reinterpret_cast<const std::uint32_t*>(lanes);
-    for (std::uint32_t i = threadIdx.x; i < plan.slots() * (sizeof(jpeg::Lane) / 4); i += kWriters)
-      if (i / (sizeof(jpeg::Lane) / 4) % kLanes < plan.lanes_of(i / (sizeof(jpeg::Lane) / 4) / kLanes))
-        slots[i] = there[i];
-    lanes = reinterpret_cast<jpeg::Lane*>(slots);
-    __syncthreads();
-  }
+  const jpeg::Lane* const lanes = launch.lane_results + image_lanes.slot;
   const jpeg::StartPool pool = pool_of(launch, image_lanes, blockIdx.x);
   const jpeg::Scan<RingBytes> scan{RingBytes(task.frame, task.file.bytes, ring), image.data_offset,
                                    task.file.bytes, codes_of(launch, task), skips_of(launch, blockIdx.x)};
   const jpeg::IndexTarget target(const_cast<std::byte*>(task.index), here.scan_plan());
   jpeg::LaneChain<RingBytes> chain(here.scan_plan(), scan, plan, pool, lanes, target);
-  if (threadIdx.x == 0) fault = static_cast<std::uint32_t>(chain.follow());
-  __syncthreads();
-  const bool followed = fault == 0;
-  __syncthreads();
+  if (threadIdx.x == 0) chain.begin();
+  auto* const links = in_shared(reinterpret_cast<jpeg::LaneLink*>(links_at_hand));
+  auto* const entries = in_shared(reinterpret_cast<jpeg::LaneEntry*>(entries_at_hand));
 
-  if (followed) {
+  for (std::uint32_t first = 0; first < plan.lanes; first += kLinksAtHand) {
+    const std::uint32_t count = min(kLinksAtHand, plan.lanes - first);
+    for (std::uint32_t i = threadIdx.x; i < count; i += kWriters) {
+      links[i] = jpeg::LaneLink(lanes[plan.slot_of(first + i)]);
+      entries[i] = {};
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      const jpeg::Fault found = chain.follow(links, entries, first, first + count);
+      if (found != jpeg::Fault::none) fault = static_cast<std::uint32_t>(found);
+    }
+    __syncthreads();
+    const bool followed = fault == 0;
+    __syncthreads();
+    if (!followed) break;
     constexpr std::uint32_t kLanesAtOnce = kWriters / jpeg::kStartsOfChunk;
     jpeg::Fault found = jpeg::Fault::none;
-    for (std::uint32_t i = threadIdx.x / jpeg::kStartsOfChunk; i < plan.lanes; i += kLanesAtOnce) {
-      const jpeg::Lane& lane = lanes[plan.slot_of(i)];
-      if (lane.enter == jpeg::kNoStart) continue;
-      const jpeg::Fault of_lane = write_starts(chain, pool, lane, threadIdx.x % jpeg::kStartsOfChunk);
+    for (std::uint32_t i = threadIdx.x / jpeg::kStartsOfChunk; i < count; i += kLanesAtOnce) {
+      const jpeg::LaneEntry entry = entries[i];
+      if (entry.enter == jpeg::kNoStart) continue;
+      const jpeg::Fault of_lane = write_starts(chain, pool, lanes[plan.slot_of(first + i)], entry,
+                                               threadIdx.x % jpeg::kStartsOfChunk);
       if (of_lane != jpeg::Fault::none) found = of_lane;
     }
     if (found != jpeg::Fault::none) atomicMax(&fault, static_cast<std::uint32_t>(found));
+    __syncthreads();
   }
-  __syncthreads();
   if (threadIdx.x != 0 || fault == 0) return RingBytes::finish();
   if (chain.may_be_wrong()) fault = static_cast<std::uint32_t>(chain.read_whole());
   RingBytes::finish();
