@@ -5,7 +5,8 @@
 //   for each part of the lanes, in their order:
 //     for each lane: links[i] = LaneLink(lane), entries[i] = {}                                any threads
 //     fault = chain.follow(links, entries, first, end);                                       one thread
-//     for each lane with an entry, each start:  fault = chain.write(lane, entry, number, start);   any threads
+//     for each lane with an entry, each start:
+//       fault = chain.write(lane, entry, number, start);                                       any threads
 //   if a fault is left and chain.may_be_wrong(): fault = chain.read_whole();              one thread
 //
 // Shared by host and device.
@@ -99,8 +100,8 @@ class LaneChain {
         target_(target) {}
 
   SHARD_EXACT void begin() const { target_.head(scan_.first); }
-  // Goes on to lane `end`, from lane `first` on or from a later one. `links`, `entries`: of lanes from `first`
-  // to `end`; the entries of lanes without true starts stay as they are.
+  // Goes on to lane `end`, from lane `first` on or from a later one. `links`, `entries`: of lanes from
+  // `first` to `end`; the entries of lanes without true starts stay as they are.
   SHARD_EXACT Fault follow(const LaneLink* links, LaneEntry* entries, std::uint32_t first,
                            std::uint32_t end) {
     std::uint32_t lane = place_.lane;
