@@ -80,8 +80,7 @@ std::vector<BadOption> bad_options() {
        [](auto& o) { o.transport = choice<TransportKind>(5); },
        {"transport is 5", "auto (0)", "resident (4)"}},
       {"verify", [](auto& o) { o.verify = choice<Verify>(3); }, {"verify is 3", "never (0)", "always (2)"}},
-      {"prefetch 0", [](auto& o) { o.prefetch = 0; }, {"prefetch is 0", "1 to 64"}},
-      {"prefetch 65", [](auto& o) { o.prefetch = 65; }, {"prefetch is 65", "1 to 64"}},
+      {"prefetch 65", [](auto& o) { o.prefetch = 65; }, {"prefetch is 65", "0 to 64"}},
       {"threads 257", [](auto& o) { o.threads = 257; }, {"threads is 257", "to 256"}},
       {"pinned_bytes",
        [](auto& o) {

@@ -274,11 +274,29 @@ TEST_P(LoaderOfImages, FilesGoToADeviceAsTheyAre) {
   EXPECT_EQ(on_host.stats().decoded_by_device, 0U);
 }
 
+// A device that decodes them needs more batches at once.
+TEST_P(LoaderOfImages, MoreBatchesAreAheadOfFiles) {
+  open(options_of_images(images_));
+  DeviceInfo info = own_->info();
+  LoaderOptions options = cropped();
+  const auto prefetch = [&](const Dataset& data) {
+    return check_loader_options(options, data, info).prefetch;
+  };
+  info.decodes_jpeg = true;
+  EXPECT_EQ(prefetch(*source_), 8U);
+  EXPECT_EQ(prefetch(*converted_), 4U);
+  info.decodes_jpeg = false;
+  EXPECT_EQ(prefetch(*source_), 4U);
+  options.prefetch = 2;
+  EXPECT_EQ(prefetch(*source_), 2U);
+}
+
 // A batch that is begun before the one before it is ended must not take its buffer.
 TEST_P(LoaderOfImages, TwoStagingBuffersAreEnough) {
   open(options_of_images(images_));
   LoaderOptions options = cropped();
   options.threads = 4;
+  options.prefetch = 4;
   const Dataset data = for_device(*source_, own_->info());
   const std::uint64_t bytes = staging_memory(data.info(), options, 0).batch_bytes;
   options.memory.pinned_bytes = 2 * bytes + bytes / 2;

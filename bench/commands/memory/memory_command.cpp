@@ -111,6 +111,7 @@ int run_memory(MemoryArguments& arguments, const std::string& command) {
 void add_memory(const Subcommands& subcommands) {
   const auto arguments = std::make_shared<MemoryArguments>();
   LoaderOptions& loader = arguments->options.loader;
+  loader.prefetch = 4;
   CLI::App& sub = subcommands.add("memory", R"(
       Print device and pinned memory of the loader per batch size, predicted and measured
 

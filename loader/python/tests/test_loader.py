@@ -506,7 +506,7 @@ def test_stats(data):
         ({"batch_size": 0}, "batch_size"),
         ({"batch_size": "8"}, "batch_size is '8'"),
         ({"batch_size": 61}, 'smaller batch_size, or tail="short" (drop_last=False)'),
-        ({"prefetch": 65}, "prefetch is 65; it must be 1 to 64"),
+        ({"prefetch": 65}, "prefetch is 65; it must be 0 to 64"),
         ({"prefetch": -1}, "prefetch is -1"),
         ({"device": "gpu"}, "device is 'gpu'"),
         ({"dtype": "int8"}, "dtype is 'int8'"),

@@ -28,6 +28,9 @@ namespace {
 // They wait for answers, not for a CPU: the first batch of a shuffle needs the heads of as many
 // shards as it has samples.
 constexpr unsigned kRemoteThreads = 16;
+constexpr std::uint32_t kPrefetch = 4;
+// Indices and pixels of a batch take 2 to 3 ms, nearly all of it latency.
+constexpr std::uint32_t kPrefetchOfFiles = 8;
 
 unsigned default_threads() { return std::min(cpu_count(), 8U); }
 
@@ -64,12 +67,15 @@ LoaderOptions check_loader_options(LoaderOptions options) {
   };
   LoaderOptions::members(options, check);
   if (options.threads == 0) options.threads = default_threads();
+  if (options.prefetch == 0) options.prefetch = kPrefetch;
   return options;
 }
 
 LoaderOptions check_loader_options(LoaderOptions options, const Dataset& dataset, const DeviceInfo& device) {
   if (options.threads == 0 && dataset.is_remote()) options.threads = kRemoteThreads;
   if (options.threads == 0 && dataset.is_unconverted()) options.threads = std::min(cpu_count(), 256U);
+  if (options.prefetch == 0 && dataset.is_unconverted() && device.decodes_jpeg)
+    options.prefetch = kPrefetchOfFiles;
   LoaderOptions checked = check_loader_options(std::move(options));
   check_fields(dataset.info(), checked);
   if (checked.buckets.empty() && (checked.batch_pixels != 0 || checked.bucket_crop != BucketCrop::center))

@@ -39,7 +39,7 @@ struct LoaderSetup {
   Asked asked;
   // The views as they were given, as text (view_text.hpp).
   std::string views_text;
-  LoaderOptions options;  // `threads` is filled in
+  LoaderOptions options;  // `threads` and `prefetch` are filled in
   Order order;
   StoredForms forms;                       // of the images and the delivered fields
   std::shared_ptr<const StoredForm> form;  // of the images

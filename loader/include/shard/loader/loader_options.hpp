@@ -181,8 +181,9 @@ struct LoaderOptions : OrderOptions {
 
   // How it is loaded.
   TransportKind transport = TransportKind::automatic;
-  // Batches ahead of the consumer, 1 to 64. There are prefetch + 1 slots, so that one can be lent.
-  std::uint32_t prefetch = 4;
+  // Batches ahead of the consumer, at most 64. There are prefetch + 1 slots, so that one can be lent. 0: 4, or
+  // 8 where a GPU decodes JPEG files that are not converted, of which it needs more at once.
+  std::uint32_t prefetch = 0;
   // Threads that copy and decompress. 0: the number of usable CPUs, at most 8;
   // 16 while shards are on a server. Where images are not converted, as many others decode them, and 0 is the
   // number of usable CPUs.
@@ -223,7 +224,7 @@ struct LoaderOptions : OrderOptions {
     visit("on_error", of.on_error, Limits{});
     visit("rejects", of.rejects, Limits{});
     visit("transport", of.transport, Limits{});
-    visit("prefetch", of.prefetch, Limits{.low = 1, .high = 64});
+    visit("prefetch", of.prefetch, Limits{.low = 0, .high = 64});
     visit("threads", of.threads, Limits{.low = 0, .high = 256});
     MemoryOptions::members(of.memory, visit);
     RemoteOptions::members(of.remote, visit);

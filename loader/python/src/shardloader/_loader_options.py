@@ -58,7 +58,7 @@ class LoaderOptions(ViewOptions, total=False):
     cutmix_probability: Annotated[float | None, _number]
     correspondence: Annotated[bool, _check.flag, False]
     transport: Annotated[str, as_it_is, "auto"]
-    prefetch: Annotated[int, as_it_is, 4]
+    prefetch: Annotated[int, as_it_is, 0]
     threads: Annotated[int, as_it_is, 0]
     verify: Annotated[str, as_it_is, "never"]
     on_error: Annotated[str, as_it_is, "raise"]
