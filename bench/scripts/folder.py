@@ -90,8 +90,8 @@ def main():
     if given.tar:
         sources["tar"] = sl.Source(given.tar, size="original")
     for name, data in sources.items():
-        found[name] = rate_of(data, given.seconds, threads=given.threads, prefetch=8)
-        found[f"{name}, 4 threads"] = rate_of(data, given.seconds, threads=4, prefetch=8)
+        found[name] = rate_of(data, given.seconds, threads=given.threads)
+        found[f"{name}, 4 threads"] = rate_of(data, given.seconds, threads=4)
     for size in (64, 32):
         found[f"folder, batches of {size}"] = rate_of(
             folder, given.seconds, threads=given.threads, batch_size=size, prefetch=16

@@ -182,6 +182,7 @@ TEST(ShardbenchLoad, MeasuresTheDiskUnderTheShards) {
   const int direct = ::open(dataset.shard(0).path().c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
   LoaderOptions options;
   options.batch_size = 16;
+  options.prefetch = 4;
   DiskLimit disk(dataset, options);
   EXPECT_EQ(disk.fastest() > 0, direct >= 0);
   EXPECT_EQ(disk.as_loader() > 0, direct >= 0);

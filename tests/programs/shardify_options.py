@@ -586,9 +586,8 @@ class Output(TestCase):
             if term is not None
             else {k: v for k, v in environment().items() if k != "TERM"}
         )
-        return self.assert_code(run(["script", "-qec", command, "/dev/null"], env=env), 0).out.split(
-            "complete:"
-        )[0]
+        result = run(["script", "-qec", command, "/dev/null"], timeout=600, env=env)
+        return self.assert_code(result, 0).out.split("complete:")[0]
 
     def test_a_terminal_sees_a_live_line_with_the_time_left_first(self):
         frames = [

@@ -488,7 +488,7 @@ TEST_P(LoaderContract, RefusesOptionsThatCannotBe) {
   };
   EXPECT_SHARD_ERROR(make([](auto& o) { o.batch_size = 0; }), ErrorCode::invalid_argument, "batch_size is 0");
   EXPECT_SHARD_ERROR(make([](auto& o) { o.rank = 4; }), ErrorCode::invalid_argument, "rank is 4");
-  EXPECT_SHARD_ERROR(make([](auto& o) { o.prefetch = 0; }), ErrorCode::invalid_argument, "prefetch is 0");
+  EXPECT_SHARD_ERROR(make([](auto& o) { o.prefetch = 65; }), ErrorCode::invalid_argument, "prefetch is 65");
   EXPECT_SHARD_ERROR(make([](auto& o) { o.batch_size = 200; }), ErrorCode::invalid_argument,
                      "leaves no batch");
   EXPECT_SHARD_ERROR(make([](auto& o) {

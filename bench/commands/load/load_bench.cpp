@@ -107,11 +107,12 @@ class Consumer {
     epoch_ = epoch;
     return static_cast<double>(samples);
   }
+  std::uint32_t prefetch() const { return loader_.options().prefetch; }
   // Samples per second of whole epochs until `seconds` are over; at least one. The clock starts when a batch
   // arrives that was not ready before: those that the loader brought during a pause, and that batch, do not
   // count.
   double run(double seconds) {
-    const std::uint64_t ready = loader_.options().prefetch + 2;
+    const std::uint64_t ready = prefetch() + 2;
     std::uint64_t taken = 0;
     std::uint64_t samples = 0;
     Stopwatch watch;
@@ -200,7 +201,9 @@ LoadResult bench_load(const Dataset& dataset, std::span<const std::shared_ptr<De
     } while (registers && !all_registered() && grown.seconds() < kShard && warming.seconds() < kWarmUp);
   }
   const std::uint64_t sample_bytes = mean_sample_bytes(dataset);
-  Limits limits(dataset, devices, load.options, transport);
+  LoaderOptions measured = load.options;
+  measured.prefetch = consumers[0]->prefetch();
+  Limits limits(dataset, devices, measured, transport);
   const auto report = [&] {
     limits.report(result);
     result.stats.clear();

@@ -145,9 +145,9 @@ TEST_F(MemoryBench, RefusesBatchSizesOutOfBoundsAndStopsWhenAskedTo) {
   EXPECT_SHARD_ERROR(bench_memory(dataset, make_host_device(1), options, kGoOn, kNoProgress),
                      ErrorCode::invalid_argument, "--batch-sizes 65537");
   options.batch_sizes = {8};
-  options.loader.prefetch = 0;
+  options.loader.prefetch = 65;
   EXPECT_SHARD_ERROR(bench_memory(dataset, make_host_device(1), options, kGoOn, kNoProgress),
-                     ErrorCode::invalid_argument, "prefetch is 0");
+                     ErrorCode::invalid_argument, "prefetch is 65");
   options.loader.prefetch = 1;
   const std::atomic<bool> stop{true};
   EXPECT_SHARD_ERROR(bench_memory(dataset, make_host_device(1), options, stop, kNoProgress),
