@@ -8,8 +8,8 @@
 
 namespace shard {
 
-// The options with `threads` and `prefetch` filled in. Errors: invalid_argument (naming the option and its bounds). Order
-// checks those of the order, plan_transform() those of the transform.
+// The options with `threads` and `prefetch` filled in. Errors: invalid_argument (naming the option and its
+// bounds). Order checks those of the order, plan_transform() those of the transform.
 LoaderOptions check_loader_options(LoaderOptions options);
 // For a data set and a device: also with the limits of its ragged columns (delivered_columns.hpp), and with
 // the room for samples of any size.

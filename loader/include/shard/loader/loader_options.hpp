@@ -181,8 +181,8 @@ struct LoaderOptions : OrderOptions {
 
   // How it is loaded.
   TransportKind transport = TransportKind::automatic;
-  // Batches ahead of the consumer, at most 64. There are prefetch + 1 slots, so that one can be lent. 0: 4, or
-  // 8 where a GPU decodes JPEG files that are not converted, of which it needs more at once.
+  // Batches ahead of the consumer, at most 64. There are prefetch + 1 slots, so that one can be lent.
+  // 0: 4, or 8 where a GPU decodes JPEG files that are not converted, of which it needs more at once.
   std::uint32_t prefetch = 0;
   // Threads that copy and decompress. 0: the number of usable CPUs, at most 8;
   // 16 while shards are on a server. Where images are not converted, as many others decode them, and 0 is the
