@@ -111,7 +111,8 @@ struct Scan {
   std::uint32_t first = 0;  // byte of the file
   std::uint32_t end = 0;    // behind the last byte that may be read
   const CodeEntry* codes = nullptr;
-  // For McuWalker: and where the codes of DC differences are, too; null: they are not.
+  // For McuWalker, which needs them even if no block has any; and codes of DC differences in other memory, if
+  // they are, too.
   const PackedSkip* skips = nullptr;
   const CodeEntry* dc_codes = nullptr;
 };
