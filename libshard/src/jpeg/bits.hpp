@@ -6,7 +6,8 @@
 //
 //   byte(i)      byte i, wherever
 //   start(at)    begin to fetch at `at`, and wait for the 32 bytes that come there
-//   reach(at)    fetch on from `at`, before each round of codes. True: the 16 bytes from `at` on are there
+//   reach(at)    fetch on from `at`, before each round of codes. True: the kBytesOfRound from `at` on are
+//                there
 //   need(at, n)  wait until the n bytes from `at` on are, at most 32
 //   seek(at)     the next read is read(at)
 //   read(at)     bytes at to at + 3, the first one highest. Then come read(at + 4), ...
@@ -73,6 +74,7 @@ inline constexpr std::uint32_t kNoRestart = 8;
 // Calls of BitReader::fill() between two of fetch(): each takes a word, and the next 8 bytes are looked at.
 // Stuffing takes more, and asks for it by itself.
 inline constexpr std::uint32_t kFillsOfRound = 2;
+inline constexpr std::uint32_t kBytesOfRound = 4 * kFillsOfRound + 8;
 
 template <class Bytes>
 class BitReader {
@@ -151,7 +153,6 @@ class BitReader {
  private:
   static constexpr std::uint32_t kWindowBits = 96;
   static constexpr std::uint32_t kBytesOfWindow = kWindowBits / 8 + 8;
-  static constexpr std::uint32_t kBytesOfRound = 4 * kFillsOfRound + 8;
 
   SHARD_EXACT void begin(std::uint32_t bit) {
     stuffing_ = 0;

@@ -8,7 +8,6 @@
 #include "base/files/publish.hpp"
 #include "base/text/quote.hpp"
 #include "convert/engine/writer_impl.hpp"
-#include "convert/publish/append_log.hpp"
 #include "convert/publish/claim.hpp"
 #include "convert/publish/replace.hpp"
 #include "format/shard/shard_profile.hpp"
@@ -21,10 +20,7 @@ void Writer::Impl::open_folder() {
   make_folders(out);
   if (folder.try_lock(out, true) == LockResult::busy) refuse_busy(out, folder.holder(), "");
   if (folder_state(out) == FolderState::foreign) refuse_foreign(out);
-  if (options.overwrite)
-    open_replacement();
-  else
-    finish_append(out);  // the tables of one that was killed are not the data set's
+  if (options.overwrite) open_replacement();
   const FolderState state = folder_state(options.out);
   if (state == FolderState::complete) {
     if (!options.resume)

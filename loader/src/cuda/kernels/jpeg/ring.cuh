@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "jpeg/bits.hpp"
+
 namespace shard::gpu {
 
 // A file in device memory, read through a ring of 16-byte chunks per lane, which the copy unit fills ahead. A
@@ -55,7 +57,7 @@ class RingBytes {
     }
     __pipeline_commit();
     __pipeline_wait_prior(kRounds);
-    return has(at, kChunkBytes);
+    return has(at, jpeg::kBytesOfRound);
   }
   __device__ void need(std::uint32_t at, std::uint32_t bytes) {
     if (has(at, bytes)) return;
@@ -69,6 +71,8 @@ class RingBytes {
  private:
   // Rounds that copies may take.
   static constexpr std::uint32_t kRounds = 3;
+  // Where a chunk ends right behind `at`, a chunk must be left that may be on its way.
+  static_assert(jpeg::kBytesOfRound + kChunkBytes - 1 <= (kChunks - 1) * kChunkBytes);
 
   __device__ bool has(std::uint32_t at, std::uint32_t bytes) const {
     return (at + bytes - 1) / kChunkBytes < next_ - static_cast<std::uint32_t>(__popc(recent_));
