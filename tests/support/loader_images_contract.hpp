@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -15,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -151,6 +153,27 @@ class LoaderOfImages : public ::testing::TestWithParam<MakeDevice> {
       std::ofstream out(images_ / "a" / (std::to_string(i) + ".jpg"), std::ios::binary);
       out.write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
     }
+  }
+
+  // Packs the images into an archive, as it is. Their folder stays.
+  fs::path pack() const {
+    const fs::path tar = dir_.path() / "images.tar";
+    const std::string command = "tar -cf '" + tar.string() + "' -C '" + images_.string() + "' .";
+    if (std::system(command.c_str()) != 0) throw std::runtime_error("cannot " + command);
+    return tar;
+  }
+
+  // Ends an epoch after which the device reads all archives where they are mapped.
+  static void run_until_registered(Loader& loader, std::uint64_t bytes) {
+    std::uint64_t epoch = 10;
+    const auto begin = std::chrono::steady_clock::now();
+    while (loader.stats().registered_bytes < bytes) {
+      ASSERT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60)) << loader.stats().reason;
+      loader.start_epoch(epoch++);
+      while (loader.next()) continue;
+    }
+    loader.start_epoch(epoch);  // batches of it may have been begun before
+    while (loader.next()) continue;
   }
 
   static LoaderOptions cropped() {
@@ -411,6 +434,83 @@ TEST_P(LoaderOfImages, AFileThatWasReplacedIsAnError) {
   fs::remove(changed);
   Loader loader(data, own_, options);
   EXPECT_SHARD_ERROR(while (loader.next()) continue, ErrorCode::io, "image \"a/2.jpg\": ");
+}
+
+TEST_P(LoaderOfImages, MembersOfAnArchiveAreReadWhereTheyAre) {
+  convert::Options given = options_of_images(images_);
+  given.images = pack().string();
+  open(given);
+  expect_batches_of_a_conversion(cropped());
+  put_jpegs(60, [](int) { return false; });
+  given.images = pack().string();
+  const std::uint64_t bytes = fs::file_size(given.images);
+  source_.emplace(convert::open_source(given));
+  Loader loader(*source_, own_, cropped());
+  run_until_registered(loader, bytes);
+  const auto* const watched = dynamic_cast<const LimitedDevice*>(own_.get());
+  const std::uint64_t before = watched != nullptr ? watched->copies_in_place() : 0;
+  const auto host = make_host_device(2);
+  Loader on_host(*source_, host, cropped());
+  std::uint64_t samples = 0;
+  loader.start_epoch(1);
+  on_host.start_epoch(1);
+  while (std::optional<Batch> wanted = on_host.next()) {
+    std::optional<Batch> batch = loader.next();
+    ASSERT_TRUE(batch);
+    EXPECT_EQ(bytes_of(*own_, *batch, cropped()), bytes_of(*host, *wanted, cropped()));
+    samples += batch->size();
+  }
+  EXPECT_EQ(samples, 60U);
+  EXPECT_EQ(plan_memory(*source_, *own_, cropped()).registered_bytes, bytes);
+  if (watched != nullptr) {
+    EXPECT_GE(watched->copies_in_place() - before, samples);
+    EXPECT_EQ(watched->faults(), std::vector<std::string>());
+  }
+}
+
+TEST_P(LoaderOfImages, MembersOfAnArchiveThatIsNotRegisteredAreRead) {
+  put_jpegs(60, [](int) { return false; });
+  convert::Options given = options_of_images(images_);
+  given.images = pack().string();
+  open(given);
+  LoaderOptions options;
+  options.batch_size = 12;
+  options.memory.registered_bytes = 4096;
+  const auto wanted = samples_by_key(*source_, make_host_device(2), options);
+  EXPECT_EQ(wanted.size(), 60U);
+  EXPECT_EQ(samples_by_key(*source_, own_, options), wanted);
+  options.transform = cropped().transform;
+  Loader loader(*source_, own_, options);
+  while (loader.next()) continue;
+  EXPECT_EQ(loader.stats().registered_bytes, 0U);
+  EXPECT_NE(loader.stats().reason.find("4096 may be registered (registered_bytes)"), std::string::npos)
+      << loader.stats().reason;
+  EXPECT_EQ(plan_memory(*source_, *own_, options).registered_bytes, 4096U);
+}
+
+// Nothing reads what the kernels get, so nothing but the times of the archive tells.
+TEST_P(LoaderOfImages, AnArchiveThatWasWrittenToIsAnError) {
+  put_jpegs(60, [](int) { return false; });
+  convert::Options given = options_of_images(images_);
+  for (const bool longer : {false, true}) {
+    given.images = pack().string();
+    const std::uint64_t bytes = fs::file_size(given.images);
+    const Dataset data = convert::open_source(given);
+    Loader loader(data, own_, cropped());
+    run_until_registered(loader, bytes);
+    std::fstream file(given.images, std::ios::binary | std::ios::in | std::ios::out);
+    if (longer) file.seekp(0, std::ios::end);
+    file.put('.');  // as the name of the first member begins
+    file.close();
+    const auto read = [&] {
+      for (std::uint64_t epoch = 1; epoch < 3; ++epoch) {
+        loader.start_epoch(epoch);
+        while (loader.next()) continue;
+      }
+    };
+    EXPECT_SHARD_ERROR(read(), ErrorCode::invalid_argument,
+                       longer ? "bytes, but had" : "was replaced or written to");
+  }
 }
 
 // The device gets all of them as files, and refuses one. All batches are those of the order.

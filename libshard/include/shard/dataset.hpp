@@ -33,6 +33,8 @@
 
 namespace shard {
 
+class HoldingFile;
+
 // One of the conversions that a data set was put together from (`shardctl join`, `shardify --append`).
 struct SourcePart {
   // What the data set of this conversion alone says.
@@ -178,6 +180,9 @@ class Dataset {
 
   // Some samples are those of images that are not converted (convert::open_source()).
   bool is_unconverted() const noexcept;
+  // Of such images: the files that hold those of many samples, as tar archives do. They live as long as the
+  // data set, and each is there once. For loaders.
+  std::vector<const HoldingFile*> holding_files() const;
 
   // As it was given to open(). Of several data sets: their paths, with " + " between them.
   const std::filesystem::path& path() const noexcept;

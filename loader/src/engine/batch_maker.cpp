@@ -104,6 +104,7 @@ bool BatchMaker::needs_a_look(const Slot& slot) const { return images_ && placem
 bool BatchMaker::refuse_files(const Slot& slot) {
   const std::vector<std::uint64_t> refused = placement_.take_refused_files(slot);
   images_->refuse_files(refused);
+  if (refused.empty()) transport_->check_files(slot);
   return !refused.empty();
 }
 

@@ -11,6 +11,7 @@
 #include "shard/error.hpp"
 #include "transport/choose.hpp"
 #include "transport/memory_plan.hpp"
+#include "transport/registered_files.hpp"
 #include "transport/registered_shards.hpp"
 
 namespace shard {
@@ -57,6 +58,8 @@ LoaderMemory memory_by(TransportKind link, const Dataset& dataset, const DeviceI
     memory.pinned_bytes = slots * direct_memory(info, options, alignment_of(dataset)).slot_bytes;
   } else {
     memory.pinned_bytes = staging_memory(info, options, last_cache_bytes()).size_bytes();
+    if (const std::uint64_t archives = registrable_file_bytes(dataset, device); archives != 0)
+      memory.registered_bytes = std::min(archives, registered_budget_bytes(options));
   }
   const std::uint64_t late = late_memory(info, device, options, link).size_bytes();
   memory.device_bytes = slots * (slot.images_bytes + slot.raw_bytes + slot.columns_bytes) +

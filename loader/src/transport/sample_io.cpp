@@ -78,12 +78,17 @@ void add_copy(std::vector<CopyItem>& copies, const CopyItem& row) {
     copies.push_back(row);
 }
 
+void add_rows(std::vector<CopyItem>& copies, const Slot& slot,
+              const std::function<const std::byte*(std::size_t row)>& source) {
+  for (std::size_t row = 0; row < slot.fetch.size(); ++row)
+    if (const std::byte* const from = source(row))
+      add_copy(copies, {slot.fetch[row].target, from, slot.fetch[row].size_bytes});
+}
+
 void copy_rows(Stream& stream, Slot& slot, std::vector<CopyItem>& scratch,
                const std::function<const std::byte*(std::size_t row)>& source) {
   scratch.clear();
-  for (std::size_t row = 0; row < slot.fetch.size(); ++row)
-    if (const std::byte* const from = source(row))
-      add_copy(scratch, {slot.fetch[row].target, from, slot.fetch[row].size_bytes});
+  add_rows(scratch, slot, source);
   queue_copies(stream, slot, scratch);
 }
 

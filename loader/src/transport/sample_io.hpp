@@ -31,8 +31,11 @@ bool wait_filled(const std::future<void>& filled, std::chrono::microseconds time
 void queue_copies(Stream& stream, Slot& slot, std::span<const CopyItem> copies);
 // One copy for rows that follow each other in both memories.
 void add_copy(std::vector<CopyItem>& copies, const CopyItem& row);
-// Queues copies of the samples of slot.fetch after the slot's release, and records slot.copied_event.
-// source(row) is the sample in pinned memory, or null: it is not copied here. `scratch` is overwritten.
+// Appends copies of the samples of slot.fetch. source(row) is the sample in pinned memory, or null: it is not
+// copied here.
+void add_rows(std::vector<CopyItem>& copies, const Slot& slot,
+              const std::function<const std::byte*(std::size_t row)>& source);
+// Queues copies of these samples alone. `scratch` is overwritten.
 void copy_rows(Stream& stream, Slot& slot, std::vector<CopyItem>& scratch,
                const std::function<const std::byte*(std::size_t row)>& source);
 

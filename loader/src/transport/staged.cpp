@@ -1,6 +1,6 @@
 // staged: threads copy (or decompress) the samples of a batch into pinned memory, and one copy takes them to
 // the device. Files that the device decodes as they are do not wait for their batch: a thread that has read
-// some of them queues their copy. Of a data set on a server, a device that reads host memory reads samples
+// some of them queues their copy; or the device copies them from their archive. Of a data set on a server, a device that reads host memory reads samples
 // that are mapped in place, and others where the threads put them.
 #include <algorithm>
 #include <chrono>
@@ -16,6 +16,7 @@
 #include "fields/views.hpp"
 #include "transport/choose.hpp"
 #include "transport/file_chunks.hpp"
+#include "transport/registered_files.hpp"
 #include "transport/sample_io.hpp"
 #include "transport/staging_ring.hpp"
 #include "transport/transport.hpp"
@@ -43,6 +44,7 @@ class Staged final : public Transport {
         ring_(*context.device, *context.pool, memory_, !context.dataset->is_unconverted()),
         batches_(std::size_t{context.options->prefetch} + 1) {
     if (memory_.chunks.threads != 0) chunks_.emplace(*context.device, *context.copy_stream, memory_.chunks);
+    if (registrable_file_bytes(*context.dataset, context.device->info()) != 0) archives_.emplace(context);
   }
 
   TransportKind kind() const noexcept override { return TransportKind::staged; }
@@ -55,8 +57,70 @@ class Staged final : public Transport {
   }
 
   void begin(Slot& slot) override {
+    release_on_failure(slot, [&] { begin_rows(slot); });
+  }
+
+  void end(Slot& slot) override {
+    release_on_failure(slot, [&] { end_rows(slot); });
+  }
+
+  void check_files(const Slot& slot) const override { RegisteredFiles::check(batches_[slot.number].held); }
+
+  void skip(Slot& slot) override {
+    batches_[slot.number].sources.clear();
+    batches_[slot.number].held = {};
+  }
+
+  bool wait(const Slot& slot, std::chrono::microseconds time) const override {
+    return wait_filled(batches_[slot.number].filled, time);
+  }
+
+  std::span<const std::byte* const> sources(const Slot& slot) const override {
+    if (!to_target_) return {};
+    return batches_[slot.number].sources;
+  }
+
+  LoaderStats stats() const noexcept override {
+    return {.storage_seconds = storage_seconds_,
+            .registered_bytes = archives_ ? archives_->bytes() : 0,
+            .pinned_bytes = ring_.size_bytes()};
+  }
+
+  std::string remark() const override { return archives_ ? archives_->remark() : std::string(); }
+
+ private:
+  // Rows of Slot::fetch that are files, from `first` to before `last`: one thread reads them.
+  struct Run {
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;
+  };
+  // The batch in a slot.
+  struct Batch {
+    StagingBuffer* buffer = nullptr;  // null: samples are staged where the device reads them, or files
+    std::vector<const std::byte*>
+        sources;                        // where each sample is: in its mapping, or staged. Null: elsewhere
+    std::vector<std::uint32_t> staged;  // rows of Slot::fetch
+    std::vector<Run> runs;
+    std::size_t files = 0;       // in all runs, and in archives
+    RegisteredFiles::Rows held;  // in archives
+    std::future<void> filled;    // by the pool's threads
+  };
+
+  // If `body` fails, the batch no longer keeps archives registered.
+  template <class Body>
+  void release_on_failure(const Slot& slot, const Body& body) {
+    try {
+      body();
+    } catch (...) {
+      if (archives_) archives_->release(batches_[slot.number].held, Event(), nullptr);
+      throw;
+    }
+  }
+
+  void begin_rows(Slot& slot) {
     Batch& batch = batches_[slot.number];
     batch.filled = {};
+    if (archives_) archives_->begin(slot, batch.held);
     find_files(slot);
     batch.buffer = to_target_ || batch.files == slot.fetch.size() ? nullptr : &ring_.begin();
     find_samples(slot);
@@ -64,7 +128,7 @@ class Staged final : public Transport {
     if (runs + batch.staged.size() == 0) return;
     if (runs != 0) {
       const auto lock = chunks_->flush();
-      for (const Event& event : slot.released) context_.copy_stream->wait(event);
+      for (const Event& event : slot.released) chunks_->wait(event);
     }
     submit_rows(
         *context_.pool, runs + batch.staged.size(), batch.filled,
@@ -77,7 +141,7 @@ class Staged final : public Transport {
         runs != 0 ? 1 : kRowsAtOnce);
   }
 
-  void end(Slot& slot) override {
+  void end_rows(Slot& slot) {
     Batch& batch = batches_[slot.number];
     if (batch.filled.valid()) {
       const Stopwatch watch;
@@ -87,60 +151,43 @@ class Staged final : public Transport {
     std::unique_lock<std::mutex> lock;
     if (chunks_) lock = chunks_->flush();
     if (to_target_) return queue_copies(*context_.copy_stream, slot, {});
-    copy_rows(*context_.copy_stream, slot, copies_, [&](std::size_t row) { return batch.sources[row]; });
+    copies_.clear();
+    std::swap(copies_, batch.held.copies);  // none where nothing is in archives
+    add_rows(copies_, slot, [&](std::size_t row) { return batch.sources[row]; });
+    queue_copies(*context_.copy_stream, slot, copies_);
     if (batch.buffer != nullptr) batch.buffer->copied = slot.copied_event;
+    if (archives_) archives_->release(batch.held, slot.copied_event, context_.copy_stream);
   }
-
-  void skip(Slot& slot) override { batches_[slot.number].sources.clear(); }
-
-  bool wait(const Slot& slot, std::chrono::microseconds time) const override {
-    return wait_filled(batches_[slot.number].filled, time);
-  }
-
-  std::span<const std::byte* const> sources(const Slot& slot) const override {
-    if (!to_target_) return {};
-    return batches_[slot.number].sources;
-  }
-
-  LoaderStats stats() const noexcept override {
-    return {.storage_seconds = storage_seconds_, .pinned_bytes = ring_.size_bytes()};
-  }
-
- private:
-  // Rows of Slot::fetch that are files, from `first` to before `last`: one thread reads them.
-  struct Run {
-    std::uint32_t first = 0;
-    std::uint32_t last = 0;
-  };
-  // The batch in a slot.
-  struct Batch {
-    StagingBuffer* buffer = nullptr;        // null: samples are staged where the device reads them, or files
-    std::vector<const std::byte*> sources;  // where each sample is: in its mapping, or staged. Null: in a run
-    std::vector<std::uint32_t> staged;      // rows of Slot::fetch
-    std::vector<Run> runs;
-    std::size_t files = 0;     // in all runs
-    std::future<void> filled;  // by the pool's threads
-  };
 
   void stage(const Slot& slot, const FetchItem& item, std::byte* target) {
     stage_row(*context_.dataset, *context_.forms[item.part], item, target, slot.verify, ring_.cached());
+  }
+
+  // The device copies it from an archive.
+  static bool is_held(const Batch& batch, std::size_t row) {
+    return row < batch.held.in_place.size() && batch.held.in_place[row] != 0;
   }
 
   // Runs of about as many bytes, at least one for each thread if they are not small.
   void find_files(const Slot& slot) {
     Batch& batch = batches_[slot.number];
     batch.runs.clear();
-    batch.files = 0;
+    batch.files = static_cast<std::size_t>(
+        std::count(batch.held.in_place.begin(), batch.held.in_place.end(), std::uint8_t{1}));
     if (!chunks_) return;
     const std::uint64_t most = memory_.chunks.chunk_bytes;
-    const auto is_file = [&](const FetchItem& item) { return item.is_file && item.size_bytes <= most; };
+    const auto is_file = [&](std::size_t row) {
+      const FetchItem& item = slot.fetch[row];
+      return item.is_file && item.size_bytes <= most && !is_held(batch, row);
+    };
     std::uint64_t bytes = 0;
-    for (const FetchItem& item : slot.fetch) bytes += is_file(item) ? item.size_bytes : 0;
+    for (std::size_t row = 0; row < slot.fetch.size(); ++row)
+      bytes += is_file(row) ? slot.fetch[row].size_bytes : 0;
     const std::uint64_t enough = std::clamp(bytes / memory_.chunks.threads, most / 4, most);
     std::uint64_t used = 0;
     for (std::uint32_t row = 0; row < slot.fetch.size(); ++row) {
       const FetchItem& item = slot.fetch[row];
-      if (!is_file(item)) continue;
+      if (!is_file(row)) continue;
       const bool goes_on = !batch.runs.empty() && batch.runs.back().last == row &&
                            used + item.size_bytes <= most && used < enough;
       if (!goes_on) {
@@ -182,7 +229,7 @@ class Staged final : public Transport {
     for (std::uint32_t row = 0; row < slot.fetch.size(); ++row) {
       const FetchItem& item = slot.fetch[row];
       if (run != batch.runs.end() && row == run->last) ++run;
-      if (run != batch.runs.end() && row >= run->first) {
+      if (is_held(batch, row) || (run != batch.runs.end() && row >= run->first)) {
         batch.sources.push_back(nullptr);
         continue;
       }
@@ -208,6 +255,7 @@ class Staged final : public Transport {
   const StagingMemory memory_;
   StagingRing ring_;
   std::optional<FileChunks> chunks_;
+  std::optional<RegisteredFiles> archives_;
   std::vector<Batch> batches_;    // by slot
   std::vector<CopyItem> copies_;  // scratch
   double storage_seconds_ = 0;

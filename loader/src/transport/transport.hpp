@@ -70,6 +70,9 @@ class Transport {
   virtual void skip(Slot&) {}
   // After end() or skip() of a slot, if the device reads host memory: where each sample of slot.fetch is.
   virtual std::span<const std::byte* const> sources(const Slot&) const { return {}; }
+  // Once ready_event of a slot with files is over. Throws invalid_argument if a file that the device read
+  // where it is mapped is not the one that was listed.
+  virtual void check_files(const Slot&) const {}
   // registered_bytes, pinned_bytes, storage_seconds.
   virtual LoaderStats stats() const noexcept = 0;
   // What did not work as intended, and what the transport did instead. Empty: all worked. From any thread.

@@ -43,6 +43,7 @@ class ShardOfImages final : public UnconvertedSamples {
   bool read_file(std::uint64_t sample, std::span<std::byte> out) const override {
     return images_->read_file(first_ + sample, out);
   }
+  Place place_of(std::uint64_t sample) const override { return images_->place_of(first_ + sample); }
 
  private:
   std::shared_ptr<const SourceImages> images_;
@@ -112,6 +113,7 @@ class SetOfImages final : public UnconvertedSet {
     auto frames = images_->with_frames();
     return frames ? std::make_shared<const SetOfImages>(std::move(frames)) : nullptr;
   }
+  std::vector<const HoldingFile*> holding_files() const override { return images_->holding_files(); }
 
  private:
   std::shared_ptr<const SourceImages> images_;

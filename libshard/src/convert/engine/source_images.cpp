@@ -142,6 +142,9 @@ SourceImages::SourceImages(const SourceImages& pixels, CodecSpec codec)
       known_(pixels.known_),
       shared_(nullptr) {
   spec_.codec = codec;
+  for (const Archive& archive : plan_->list.archives)
+    mapped_.push_back(MappedArchive::can_hold(archive) ? std::make_unique<const MappedArchive>(archive)
+                                                       : nullptr);
 }
 
 SourceImages::~SourceImages() {
@@ -307,6 +310,25 @@ bool SourceImages::read_file(std::uint64_t input, std::span<std::byte> out) cons
   }
   give_back(std::move(reader));
   return image::jpeg_file_of(out, out.size()) == (*known_)[input].file;
+}
+
+UnconvertedSamples::Place SourceImages::place_of(std::uint64_t input) const {
+  const Input& of = plan_->list.inputs[input];
+  const HoldingFile* const archive = of.archive < mapped_.size() ? mapped_[of.archive].get() : nullptr;
+  const std::optional<jpeg::FrameFile> file = archive != nullptr ? file_of(input) : std::nullopt;
+  // Nothing has read the member, but for its header when it was listed: the archive is the one of then.
+  if (!file || file->bytes != of.size_bytes || of.offset > archive->size_bytes() ||
+      of.size_bytes > archive->size_bytes() - of.offset)
+    return {};
+  return {archive, of.offset, of.size_bytes};
+}
+
+std::vector<const HoldingFile*> SourceImages::holding_files() const {
+  std::vector<const HoldingFile*> files;
+  if (cache_ || !spec_.fields.empty()) return files;  // file_of() has none
+  for (const auto& archive : mapped_)
+    if (archive) files.push_back(archive.get());
+  return files;
 }
 
 UnusableImage SourceImages::unusable(std::uint64_t input, const std::string& why) const {

@@ -12,6 +12,7 @@
 #include "convert/engine/cached_samples.hpp"
 #include "convert/plan/plan.hpp"
 #include "convert/sources/input_file.hpp"
+#include "convert/sources/mapped_archive.hpp"
 #include "format/shard/unconverted.hpp"
 #include "shard/convert/convert.hpp"
 
@@ -48,6 +49,9 @@ class SourceImages {
   std::shared_ptr<const MadeSample> make(std::uint64_t input) const;
   std::optional<jpeg::FrameFile> file_of(std::uint64_t input) const;
   bool read_file(std::uint64_t input, std::span<std::byte> out) const;
+  UnconvertedSamples::Place place_of(std::uint64_t input) const;
+  // Archives whose members are files of samples.
+  std::vector<const HoldingFile*> holding_files() const;
 
  private:
   // What threads share. A forked child makes its own: another thread may have held the lock.
@@ -86,6 +90,8 @@ class SourceImages {
   Options options_;
   DatasetSpec spec_;
   std::shared_ptr<const std::vector<Known>> known_;  // of samples of any size
+  // By archive of the plan, if samples are frames. Null: members are not read in place.
+  std::vector<std::unique_ptr<const MappedArchive>> mapped_;
   mutable std::atomic<Shared*> shared_;
 };
 

@@ -13,6 +13,7 @@
 
 #include "base/text/quote.hpp"
 #include "base/unique_handle.hpp"
+#include "convert/sources/mapped_archive.hpp"
 #include "convert/sources/open_archive.hpp"
 
 namespace shard::convert {
@@ -144,17 +145,8 @@ void InputReader::require_unchanged(const Archive& archive) {
 void InputReader::check(const Archive& archive, int fd) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) fail_read("read", archive.path, errno);
-  if (static_cast<std::uint64_t>(info.st_size) != archive.size_bytes)
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("{} has {} bytes, but had {} when this run started: archives must not change while they "
-                    "are converted; run the same command again",
-                    quoted(archive.path), info.st_size, archive.size_bytes));
-  if (file_stamp(fd) != archive.stamp)
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("{} {}: archives must not change while they are converted; run the same command again",
-                    quoted(archive.path), kOtherStamp));
+  if (static_cast<std::uint64_t>(info.st_size) != archive.size_bytes || file_stamp(info) != archive.stamp)
+    throw_changed(archive, static_cast<std::uint64_t>(info.st_size));
 }
 
 int InputReader::open(const Archive& archive) {

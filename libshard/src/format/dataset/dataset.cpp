@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "base/digest/checksum.hpp"
@@ -157,6 +158,17 @@ bool Dataset::is_remote() const noexcept {
 bool Dataset::is_unconverted() const noexcept {
   return std::any_of(impl_->shards.begin(), impl_->shards.end(),
                      [](const ViewShard& shard) { return shard.part->is_unconverted(); });
+}
+
+std::vector<const HoldingFile*> Dataset::holding_files() const {
+  std::vector<const HoldingFile*> all;
+  std::set<const DatasetPart*> parts;
+  for (const ViewShard& shard : impl_->shards) {
+    if (!parts.insert(shard.part.get()).second) continue;
+    const std::vector<const HoldingFile*> files = shard.part->holding_files();
+    all.insert(all.end(), files.begin(), files.end());
+  }
+  return all;
 }
 
 const ShardReader* Dataset::opened(std::uint32_t index) const noexcept {

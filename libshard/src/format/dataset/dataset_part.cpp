@@ -106,6 +106,10 @@ std::shared_ptr<const DatasetPart> DatasetPart::with_frames() const {
   return frames ? of_images(path_, std::move(frames)) : nullptr;
 }
 
+std::vector<const HoldingFile*> DatasetPart::holding_files() const {
+  return images_ ? images_->holding_files() : std::vector<const HoldingFile*>();
+}
+
 fs::path DatasetPart::path_of(const ShardSummary& shard) const {
   if (is_unconverted()) return path_;
   return remote_ ? fs::path(remote_->address_of(shard.file)) : folder_ / shard.file;

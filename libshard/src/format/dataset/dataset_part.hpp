@@ -17,10 +17,11 @@
 
 namespace shard {
 
-class UnconvertedSet;
+class HoldingFile;
 class HttpClient;
 class RemoteFolder;
 class ShardCache;
+class UnconvertedSet;
 
 // Thread safe, also in a child after fork().
 class DatasetPart {
@@ -46,6 +47,8 @@ class DatasetPart {
   bool is_unconverted() const noexcept { return images_ != nullptr; }
   // UnconvertedSet::with_frames(). Null also of other parts.
   std::shared_ptr<const DatasetPart> with_frames() const;
+  // UnconvertedSet::holding_files(). None of other parts.
+  std::vector<const HoldingFile*> holding_files() const;
   // On a server, and its shards are not read as files of the cache.
   bool is_remote() const noexcept { return remote_ != nullptr && !as_files_; }
   // The client of its server; null: a local folder.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -46,6 +47,19 @@ struct MadeSample {
   bool is_cached = false;
 };
 
+// A file on this machine that holds the files of many samples, as a tar archive does. Thread safe.
+class HoldingFile {
+ public:
+  virtual ~HoldingFile() = default;
+  virtual const std::filesystem::path& path() const noexcept = 0;
+  virtual std::uint64_t size_bytes() const noexcept = 0;
+  // All of it, read-only and shared. It is mapped by the first call. Errors: io, resource; invalid_argument
+  // (see check_unchanged()).
+  virtual std::span<const std::byte> mapping() const = 0;
+  // Errors: invalid_argument (it is not the one that was listed), io.
+  virtual void check_unchanged() const = 0;
+};
+
 // The samples of one shard. Thread safe, also in a child after fork().
 class UnconvertedSamples {
  public:
@@ -62,6 +76,15 @@ class UnconvertedSamples {
   // Reads that file to `out`, which has its size. False: it cannot be read, or is not the one that was
   // listed, and make() says why.
   virtual bool read_file(std::uint64_t, std::span<std::byte>) const { return false; }
+
+  // Where that file lies in one of Dataset::holding_files(), whole and as it is. Null: in none. Whoever reads
+  // it there asks HoldingFile::check_unchanged() afterwards.
+  struct Place {
+    const HoldingFile* file = nullptr;
+    std::uint64_t offset = 0;
+    std::uint64_t size_bytes = 0;
+  };
+  virtual Place place_of(std::uint64_t) const { return {}; }
 };
 
 struct UnconvertedShard {
@@ -92,6 +115,8 @@ class UnconvertedSet {
   // The same samples with codec jpeg, so that a device may decode them. Null: they are not as their files
   // are.
   virtual std::shared_ptr<const UnconvertedSet> with_frames() const = 0;
+  // See UnconvertedSamples::place_of(). They live as long as the set.
+  virtual std::vector<const HoldingFile*> holding_files() const { return {}; }
 };
 
 }  // namespace shard
