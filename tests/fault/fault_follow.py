@@ -39,7 +39,7 @@ class Follow(TestCase):
 
     def test_a_kill_at_any_call(self):
         decided = 0
-        for call in ("rename", "fsync", "unlink", "mkdir"):
+        for call in ("rename", "renameat", "fsync", "unlink", "mkdir"):
             for when in range(1, MOST_CALLS):
                 with self.subTest(call=call, when=when):
                     shutil.rmtree(self.out, ignore_errors=True)

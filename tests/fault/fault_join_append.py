@@ -346,7 +346,7 @@ class Append(PartsCase):
     def decided(self):
         """As many different stops after the decision as there are."""
         for when in range(1, 40):
-            if self.stopped("rename", when):
+            if self.stopped("renameat", when):
                 yield when
 
     def test_other_commands_finish_an_append_that_was_decided_or_leave_it(self):
@@ -356,19 +356,19 @@ class Append(PartsCase):
         write(extra / "dog" / "x.png", png(3))
         self.images["more"] = extra
         for when in stops:
-            self.assertTrue(self.stopped("rename", when))
+            self.assertTrue(self.stopped("renameat", when))
             self.assert_code(run(self.convert("a", self.out)), 0)  # complete: this command changes nothing
             self.assertEqual(self.assert_sound(), "old")
             self.assert_refused(
                 run(self.convert("a", self.out, "--refresh")), "put together from 2 conversions"
             )
             self.assertEqual(digests(self.out), self.expected)
-            self.assertTrue(self.stopped("rename", when))
+            self.assertTrue(self.stopped("renameat", when))
             self.assert_code(run(self.convert("more", self.out, "--append")), 0)
             self.assertEqual(len(info(self.out)["parts"]), 3)
             self.assertEqual(digests(self.out).keys() - self.expected.keys(), {b"shard-00006.safetensors"})
             self.assert_code(shardctl("verify", self.out), 0)
-            self.assertTrue(self.stopped("rename", when))
+            self.assertTrue(self.stopped("renameat", when))
             self.assert_code(run(self.convert("a", self.out, "--overwrite")), 0)
             self.assertEqual(digests(self.out), self.old)
 
@@ -395,7 +395,7 @@ class Append(PartsCase):
 
     def test_what_was_decided_for_another_data_set_is_dropped(self):
         when = next(self.decided())
-        self.assertTrue(self.stopped("rename", when))
+        self.assertTrue(self.stopped("renameat", when))
         keep = self.path / "keep"
         shutil.copytree(self.out / ".shardify-next", keep)
         shutil.rmtree(self.out)
@@ -487,28 +487,28 @@ class Append(PartsCase):
         self.images["more"] = self.path / "in-more"
         write(self.images["more"] / "dog" / "x.png", png(3))
         self.put_old()
-        count = max(k for call, k in self.calls_of(self.append()) if call == "rename")
-        self.assertGreater(count, 5)
+        renames = [(call, k) for call, k in self.calls_of(self.append()) if call in ("rename", "renameat")]
+        self.assertGreater(len(renames), 5)
         log = self.path / "slow.log"
         ends = {}
         for other in ("b", "more"):
-            for when in range(1, count + 1):
-                with self.subTest(other=other, when=when):
+            for call, when in renames:
+                with self.subTest(other=other, call=call, when=when):
                     self.put_old()
                     log.unlink(missing_ok=True)
                     stands = f"delay_enter={2_000_000 if SANITIZED else 400_000}"
                     first = subprocess.Popen(
-                        self.strace(self.append(), "rename", stands, when, log),
+                        self.strace(self.append(), call, stands, when, log),
                         env=slow,
                         stdout=subprocess.DEVNULL,
                         stderr=subprocess.PIPE,
                     )
                     self.wait_for(
-                        lambda: (
+                        lambda call=call, when=when, first=first: (
                             first.poll() is not None
-                            or (log.exists() and log.read_text(errors="replace").count("rename(") >= when)
+                            or (log.exists() and log.read_text(errors="replace").count(f"{call}(") >= when)
                         ),
-                        "rename",
+                        call,
                     )
                     second = run(self.convert(other, self.out, "--append"), env=quick)
                     codes = (self.end(first)[0], second.code)
@@ -532,6 +532,50 @@ class Append(PartsCase):
                     self.assertFalse((self.out / ".shardify-next").exists())
         print(f"two appends, one stands still: {ends}")
 
+    def test_an_append_without_locks_does_not_move_what_another_one_has_staged(self):
+        """It stands still before it moves a shard; meanwhile another one finishes it, and stages its own under
+        the same name."""
+        slow, quick = (
+            environment(
+                LD_PRELOAD=os.environ["SHARD_NO_LOCKS"],
+                SHARD_TEST_NODE=name,
+                ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0",
+            )
+            for name in ("slow", "quick")
+        )
+        self.images["more"] = self.path / "in-more"
+        for i in range(5):
+            write(self.images["more"] / "dog" / f"{i}.png", png(i))
+        self.put_old()
+        moves = max(k for call, k in self.calls_of(self.append()) if call == "renameat")
+        log = self.path / "slow.log"
+        for when in (1, 2):
+            with self.subTest(when=when):
+                self.put_old()
+                log.unlink(missing_ok=True)
+                both = []
+                for env, command, at, delay in (
+                    (slow, self.append(), when, 3_000_000),
+                    (quick, self.convert("more", self.out, "--append"), moves + 1, 4_000_000),
+                ):
+                    command = self.strace(command, "renameat", f"delay_enter={delay}", at, log)
+                    both.append(
+                        subprocess.Popen(
+                            command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+                        )
+                    )
+                    self.wait_for(lambda: log.exists() and "renameat(" in log.read_text(), "renameat")
+                    log = self.path / "quick.log"
+                codes = [self.end(process)[0] for process in both]
+                self.assertTrue(set(codes) <= {0, 1, 2}, codes)
+                for name, digest in digests(self.out).items():
+                    if name in self.expected and name.startswith(b"shard-"):
+                        self.assertEqual(digest, self.expected[name], name)
+                self.assert_code(shardctl("verify", self.out), 0)
+                self.assert_code(run(self.append()), 1)
+                self.assert_code(run(self.convert("more", self.out, "--append")), 0)
+                self.assertEqual(len(info(self.out)["parts"]), 3)
+
     def test_two_appends_without_locks_that_both_stand_still(self):
         """One while it converts, the other one then while it puts its files into OUT,
         so that the first finds them half there."""
@@ -544,14 +588,15 @@ class Append(PartsCase):
             for name in ("one", "two")
         ]
         self.put_old()
-        count = max(k for call, k in self.calls_of(self.append()) if call == "rename")
+        count = max(k for call, k in self.calls_of(self.append()) if call == "renameat")
         for early in (1, 3):
-            for late in range(count - 5, count + 1):
+            for late in range(max(1, count - 5), count + 1):
                 with self.subTest(early=early, late=late):
                     self.put_old()
                     both = []
-                    for env, when, pause in zip(nodes, (early, late), (150_000, 350_000)):
-                        command = self.strace(self.append(), "rename", f"delay_enter={pause}", when)
+                    stands = ("rename", early, 150_000), ("renameat", late, 350_000)
+                    for env, (call, when, pause) in zip(nodes, stands):
+                        command = self.strace(self.append(), call, f"delay_enter={pause}", when)
                         both.append(
                             subprocess.Popen(
                                 command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
@@ -568,7 +613,7 @@ class Append(PartsCase):
 
     def test_readers_see_the_old_data_set_or_the_new_one(self):
         self.put_old()
-        slow = self.start(self.strace(self.append(), "fsync,rename", delay=0.03))
+        slow = self.start(self.strace(self.append(), "fsync,rename,renameat", delay=0.03))
         seen = []
         while slow.poll() is None:
             listed = shardctl("ls", self.out, "--csv")

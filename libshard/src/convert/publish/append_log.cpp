@@ -1,9 +1,12 @@
 #include "convert/publish/append_log.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -12,6 +15,7 @@
 #include "base/files/file_io.hpp"
 #include "base/files/publish.hpp"
 #include "base/text/quote.hpp"
+#include "base/unique_handle.hpp"
 #include "convert/publish/claim.hpp"
 #include "convert/publish/journal.hpp"
 #include "convert/publish/staging.hpp"
@@ -24,9 +28,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void move_if_there(const fs::path& from, const fs::path& to) {
-  if (is_present(from)) rename_file(from, to);
-}
+// A folder of an append, as it is now. Where locks exclude nobody, another process may finish this append and
+// put its own files into a new folder of the same name. By path, they would be moved as if they were ours.
+class OpenFolder {
+ public:
+  explicit OpenFolder(const fs::path& path) : fd_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
+  bool is_there() const noexcept { return static_cast<bool>(fd_); }
+  // False: it is not in the folder.
+  bool move(const fs::path& name, const fs::path& to) const {
+    if (::renameat(fd_.get(), name.c_str(), AT_FDCWD, to.c_str()) == 0) return true;
+    if (errno != ENOENT) throw_errno("cannot rename a finished file to", to, errno);
+    return false;
+  }
+
+ private:
+  UniqueFd fd_;
+};
 
 bool starts_with(const std::vector<ShardSummary>& all, const std::vector<ShardSummary>& first) {
   return first.size() < all.size() && std::equal(first.begin(), first.end(), all.begin());
@@ -34,9 +51,11 @@ bool starts_with(const std::vector<ShardSummary>& all, const std::vector<ShardSu
 
 // Where a shard of the append is: still in the staging folder, or moved.
 bool has_shard(const fs::path& staged, const fs::path& moved, std::uint64_t size_bytes) {
-  std::error_code error;
-  if (is_present(staged)) return true;
-  return fs::is_regular_file(moved, error) && fs::file_size(moved, error) == size_bytes && !error;
+  const auto is_it = [&](const fs::path& path) {
+    std::error_code error;
+    return fs::is_regular_file(path, error) && fs::file_size(path, error) == size_bytes && !error;
+  };
+  return is_it(staged) || (!is_present(staged) && is_it(moved));
 }
 
 std::optional<DatasetInfo> read_decided(const fs::path& folder) {
@@ -78,7 +97,9 @@ void clear_append(const fs::path& out) {
 bool finish_append(const fs::path& out) {
   const fs::path staging = out / kStagingFolder;
   const fs::path log = out / kAppendLog;
-  if (!is_present(log)) return false;
+  const OpenFolder staged(staging);
+  const OpenFolder decided(log);
+  if (!decided.is_there()) return false;
   const auto whole = read_decided(log);
   const auto added = read_decided(staging);
   const auto now = read_decided(out);
@@ -102,13 +123,16 @@ bool finish_append(const fs::path& out) {
     return false;
   }
   for (std::size_t i = 0; i < added->shards.size(); ++i)
-    move_if_there(staging / added->shards[i].file, out / whole->shards[before + i].file);
+    staged.move(added->shards[i].file, out / whole->shards[before + i].file);
   flush_folder(out);
-  move_if_there(log / kRejectsFile, out / kRejectsFile);
-  move_if_there(log / kInputsFile, out / kInputsFile);
+  decided.move(kRejectsFile, out / kRejectsFile);
+  decided.move(kInputsFile, out / kInputsFile);
   flush_folder(out);
   // The file of the log itself: it is there once, so that of two processes that see no locks one can do this.
-  rename_file(log / kDatasetFile, out / kDatasetFile);
+  if (!decided.move(kDatasetFile, out / kDatasetFile))
+    throw Error(
+        ErrorCode::resource,
+        fmt::format("{} was changed by another process meanwhile: run the same command again", quoted(out)));
   flush_folder(out);
   clear_append(out);
   return true;
