@@ -379,7 +379,7 @@ class Replace(TwoCase):
     def check_kills(self, option, **options):
         seen = {}
         need("strace")
-        for call in ("rename", "renameat2", "unlink", "rmdir", "mkdir", "link", "chmod", "fsync"):
+        for call in ("rename", "renameat", "renameat2", "unlink", "rmdir", "mkdir", "link", "chmod", "fsync"):
             for when in list(range(1, 9)) + [12, 16, 20, 24]:
                 self.put_old()
                 result = run(

@@ -297,7 +297,7 @@ TEST_P(LoaderOfImages, FilesGoToADeviceAsTheyAre) {
   EXPECT_EQ(on_host.stats().decoded_by_device, 0U);
 }
 
-// A device that decodes them needs more batches at once.
+// A device with memory of its own that decodes them needs more batches at once.
 TEST_P(LoaderOfImages, MoreBatchesAreAheadOfFiles) {
   open(options_of_images(images_));
   DeviceInfo info = own_->info();
@@ -306,8 +306,20 @@ TEST_P(LoaderOfImages, MoreBatchesAreAheadOfFiles) {
     return check_loader_options(options, data, info).prefetch;
   };
   info.decodes_jpeg = true;
+  info.reads_host_memory = false;
+  EXPECT_EQ(prefetch(*source_), 32U);
+  EXPECT_EQ(prefetch(*converted_), 4U);  // codec none
+  for (const auto& [rows, wanted] : {std::pair(256U, 16U), {512U, 8U}, {1024U, 4U}, {4096U, 4U}}) {
+    options.batch_size = rows;
+    EXPECT_EQ(prefetch(*source_), wanted);
+  }
+  options.further_views.resize(3);
+  options.batch_size = 128;
   EXPECT_EQ(prefetch(*source_), 8U);
-  EXPECT_EQ(prefetch(*converted_), 4U);
+  options = cropped();
+  info.reads_host_memory = true;
+  EXPECT_EQ(prefetch(*source_), 4U);
+  info.reads_host_memory = false;
   info.decodes_jpeg = false;
   EXPECT_EQ(prefetch(*source_), 4U);
   options.prefetch = 2;

@@ -8,7 +8,7 @@
 namespace shard {
 
 FileChunks::FileChunks(Device& device, Stream& stream, const ChunkMemory& memory)
-    : device_(device), stream_(stream), all_(memory.threads), other_(device.create_stream()) {
+    : device_(device), stream_(stream), all_(memory.threads) {
   for (Own& own : all_)
     for (std::uint64_t i = 0; i < memory.of_each; ++i) {
       own.chunks.push_back(std::make_unique<FileChunk>());
@@ -31,7 +31,7 @@ FileChunks::Own& FileChunks::own() {
 FileChunk& FileChunks::take() {
   Own& own = this->own();
   FileChunk& chunk = *own.chunks[own.next];
-  if (chunk.waits) static_cast<void>(queue_all());
+  if (chunk.waits) static_cast<void>(flush());
   chunk.copied.wait();
   own.next = (own.next + 1) % own.chunks.size();
   return chunk;
@@ -46,22 +46,17 @@ void FileChunks::copy(FileChunk& chunk, std::vector<CopyItem> copies) {
   if (const std::unique_lock lock(stream_mutex_, std::try_to_lock); lock) queue_waiting();
 }
 
-std::unique_lock<std::mutex> FileChunks::queue_all() {
+void FileChunks::copy_registered(std::span<const CopyItem> copies) {
+  static_cast<void>(own());  // the thread may use the device
+  const auto lock = flush();
+  stream_.copy_pinned(copies);
+}
+
+std::unique_lock<std::mutex> FileChunks::flush() {
   std::unique_lock lock(stream_mutex_);
   queue_waiting();
   if (failure_) std::rethrow_exception(failure_);
   return lock;
-}
-
-std::unique_lock<std::mutex> FileChunks::flush() {
-  std::unique_lock lock = queue_all();
-  if (const Event copied = std::exchange(other_copied_, {}); copied.impl() != nullptr) stream_.wait(copied);
-  return lock;
-}
-
-void FileChunks::wait(const Event& event) {
-  stream_.wait(event);
-  other_->wait(event);
 }
 
 void FileChunks::queue_waiting() noexcept {
@@ -72,20 +67,17 @@ void FileChunks::queue_waiting() noexcept {
       std::swap(queued_, waiting_);
     }
     if (queued_.empty()) return;
-    const bool other = std::exchange(other_is_next_, !other_is_next_);
-    Stream& stream = other ? *other_ : stream_;
     try {
-      for (const Waiting& one : queued_) stream.copy_pinned(one.copies);
+      for (const Waiting& one : queued_) stream_.copy_pinned(one.copies);
     } catch (...) {
       if (!failure_) failure_ = std::current_exception();
     }
     Event copied;
     try {
-      copied = stream.record();
+      copied = stream_.record();
     } catch (...) {
       if (!failure_) failure_ = std::current_exception();
     }
-    if (other) other_copied_ = copied;
     for (const Waiting& one : queued_) {
       one.chunk->copied = copied;
       one.chunk->waits = false;

@@ -5,8 +5,7 @@
 //
 // A thread reads a file of 100 kB in 20 us so, and in 40 us into memory that a whole batch is staged in (H100
 // machine, 15 threads, page cache). No thread waits for another one's call of the driver: whoever finds the
-// streams free queues the copies of all. Two streams alternate: between two copies of 1 MB of one stream the
-// link rests for 2 to 8 us, and it carried 31 GB/s (H100).
+// stream free queues the copies of all.
 #pragma once
 
 #include <atomic>
@@ -32,8 +31,7 @@ struct FileChunk {
 // Thread safe; a chunk is its thread's.
 class FileChunks {
  public:
-  // Copies go to `stream`, which must outlive the threads, and to one of its own. Allocates all chunks.
-  // Errors: resource.
+  // Copies go to `stream`, which must outlive the threads. Allocates all chunks. Errors: resource.
   FileChunks(Device& device, Stream& stream, const ChunkMemory& memory);
   FileChunks(const FileChunks&) = delete;
   FileChunks& operator=(const FileChunks&) = delete;
@@ -42,11 +40,11 @@ class FileChunks {
   FileChunk& take();
   // Queues these copies out of the chunk, or leaves that to the thread that uses the stream, or to flush().
   void copy(FileChunk& chunk, std::vector<CopyItem> copies);
-  // All copies are queued, what is queued in the stream from now on comes after them, and the stream is the
-  // caller's alone while the lock lives. Errors: those of queuing copies, from then on.
+  // Queues copies out of registered memory, before it returns. Any of the threads.
+  void copy_registered(std::span<const CopyItem> copies);
+  // All copies are queued, and the stream is the caller's alone while the lock lives. Errors: those of
+  // queuing copies, from then on.
   [[nodiscard]] std::unique_lock<std::mutex> flush();
-  // Copies that are queued from now on start after the event. With the lock of flush().
-  void wait(const Event& event);
 
  private:
   struct Own {
@@ -59,7 +57,6 @@ class FileChunks {
     std::vector<CopyItem> copies;
   };
   Own& own();
-  std::unique_lock<std::mutex> queue_all();
   void queue_waiting() noexcept;  // with stream_mutex_ held
 
   Device& device_;
@@ -69,12 +66,9 @@ class FileChunks {
   std::vector<Own> all_;
   std::mutex waiting_mutex_;  // guards waiting_
   std::vector<Waiting> waiting_;
-  std::mutex stream_mutex_;  // guards the streams, and the next four
+  std::mutex stream_mutex_;  // guards the stream, and the next two
   std::vector<Waiting> queued_;
   std::exception_ptr failure_;
-  bool other_is_next_ = false;
-  Event other_copied_;             // the last copies in other_ that stream_ does not wait for yet
-  std::unique_ptr<Stream> other_;  // destroyed first: it waits for its copies
 };
 
 }  // namespace shard

@@ -21,9 +21,11 @@ namespace {
 
 constexpr std::uint64_t kColumnAlign = 256;
 constexpr std::uint64_t kPage = 4096;
-// Of a thread that reads files: all of them stay in its caches.
-constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20U;
-constexpr std::uint64_t kMostChunks = 3;
+// Of a thread that reads files: all of them stay in the caches. The copy engine rests for 2 to 8 us between
+// two copies, so small ones cost: 3 of 1 MiB / 2 of 2 MiB / 2 of 4 MiB gave 221,000 / 261,000 / 243,000
+// photographs/s from a folder (H100, 15 threads, 16 batches ahead).
+constexpr std::uint64_t kChunkBytes = std::uint64_t{2} << 20U;
+constexpr std::uint64_t kChunks = 2;
 
 std::uint64_t slots_of(const LoaderOptions& options) { return std::uint64_t{options.prefetch} + 1; }
 
@@ -230,11 +232,8 @@ StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& optio
                             memory.plan.buffers, options.most_rows(), memory.size_bytes(),
                             options.memory.pinned_bytes));
   if (!info.unindexed_files) return memory;
-  for (std::uint64_t chunks = kMostChunks; chunks >= 2; --chunks) {
-    memory.chunks = {options.threads, chunks, kChunkBytes};
-    if (memory.size_bytes() <= options.memory.pinned_bytes) return memory;
-  }
-  memory.chunks = {};
+  memory.chunks = {options.threads, kChunks, kChunkBytes};
+  if (memory.size_bytes() > options.memory.pinned_bytes) memory.chunks = {};
   return memory;
 }
 

@@ -125,20 +125,23 @@ class Staged final : public Transport {
     batch.buffer = to_target_ || batch.files == slot.fetch.size() ? nullptr : &ring_.begin();
     find_samples(slot);
     const std::size_t runs = batch.runs.size();
-    if (runs + batch.staged.size() == 0) return;
-    if (runs != 0) {
+    // It takes the driver 0.7 us a member to queue their copies.
+    const std::size_t held = chunks_ && !batch.held.copies.empty() ? 1 : 0;
+    if (held + runs + batch.staged.size() == 0) return;
+    if (held + runs != 0) {
       const auto lock = chunks_->flush();
-      for (const Event& event : slot.released) chunks_->wait(event);
+      for (const Event& event : slot.released) context_.copy_stream->wait(event);
     }
     submit_rows(
-        *context_.pool, runs + batch.staged.size(), batch.filled,
-        [this, runs, filling = &slot, &batch](std::size_t i) {
-          if (i < runs) return read_run(*filling, batch.runs[i]);
+        *context_.pool, held + runs + batch.staged.size(), batch.filled,
+        [this, held, runs, filling = &slot, &batch](std::size_t i) {
+          if (i < held) return chunks_->copy_registered(batch.held.copies);
+          if (i < held + runs) return read_run(*filling, batch.runs[i - held]);
           context_.check_wanted();
-          const FetchItem& item = filling->fetch[batch.staged[i - runs]];
+          const FetchItem& item = filling->fetch[batch.staged[i - held - runs]];
           stage(*filling, item, place_of(batch, item));
         },
-        runs != 0 ? 1 : kRowsAtOnce);
+        held + runs != 0 ? 1 : kRowsAtOnce);
   }
 
   void end_rows(Slot& slot) {
@@ -152,7 +155,7 @@ class Staged final : public Transport {
     if (chunks_) lock = chunks_->flush();
     if (to_target_) return queue_copies(*context_.copy_stream, slot, {});
     copies_.clear();
-    std::swap(copies_, batch.held.copies);  // none where nothing is in archives
+    if (!chunks_) std::swap(copies_, batch.held.copies);  // else they are queued
     add_rows(copies_, slot, [&](std::size_t row) { return batch.sources[row]; });
     queue_copies(*context_.copy_stream, slot, copies_);
     if (batch.buffer != nullptr) batch.buffer->copied = slot.copied_event;

@@ -1,12 +1,9 @@
 #include "convert/publish/append_log.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -15,9 +12,9 @@
 #include "base/files/file_io.hpp"
 #include "base/files/publish.hpp"
 #include "base/text/quote.hpp"
-#include "base/unique_handle.hpp"
 #include "convert/publish/claim.hpp"
 #include "convert/publish/journal.hpp"
+#include "convert/publish/open_folder.hpp"
 #include "convert/publish/staging.hpp"
 #include "convert/publish/tables.hpp"
 #include "shard/error.hpp"
@@ -27,23 +24,6 @@ namespace shard::convert {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A folder of an append, as it is now. Where locks exclude nobody, another process may finish this append and
-// put its own files into a new folder of the same name. By path, they would be moved as if they were ours.
-class OpenFolder {
- public:
-  explicit OpenFolder(const fs::path& path) : fd_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
-  bool is_there() const noexcept { return static_cast<bool>(fd_); }
-  // False: it is not in the folder.
-  bool move(const fs::path& name, const fs::path& to) const {
-    if (::renameat(fd_.get(), name.c_str(), AT_FDCWD, to.c_str()) == 0) return true;
-    if (errno != ENOENT) throw_errno("cannot rename a finished file to", to, errno);
-    return false;
-  }
-
- private:
-  UniqueFd fd_;
-};
 
 bool starts_with(const std::vector<ShardSummary>& all, const std::vector<ShardSummary>& first) {
   return first.size() < all.size() && std::equal(first.begin(), first.end(), all.begin());
@@ -129,10 +109,7 @@ bool finish_append(const fs::path& out) {
   decided.move(kInputsFile, out / kInputsFile);
   flush_folder(out);
   // The file of the log itself: it is there once, so that of two processes that see no locks one can do this.
-  if (!decided.move(kDatasetFile, out / kDatasetFile))
-    throw Error(
-        ErrorCode::resource,
-        fmt::format("{} was changed by another process meanwhile: run the same command again", quoted(out)));
+  if (!decided.move(kDatasetFile, out / kDatasetFile)) refuse_changed(out);
   flush_folder(out);
   clear_append(out);
   return true;

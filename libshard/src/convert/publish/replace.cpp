@@ -15,6 +15,7 @@
 #include "base/text/quote.hpp"
 #include "convert/publish/append_log.hpp"
 #include "convert/publish/claim.hpp"
+#include "convert/publish/open_folder.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {
@@ -121,9 +122,14 @@ bool exchange(const fs::path& real) {
   const fs::path staging = real / kStagingFolder;
   const fs::path side = side_of(real);
   if (works_inside(real)) return false;
+  const OpenFolder finished(staging);
   if (::rename(staging.c_str(), side.c_str()) != 0) {
     if (cannot_exchange(errno)) return false;
     fail_replace("move a finished data set to", side, errno);
+  }
+  if (finished.is_there() && !finished.is_at(side)) {  // what another process stages meanwhile
+    move_file(side, staging);
+    refuse_changed(real);
   }
   flush_parent(real);
   if (::renameat2(AT_FDCWD, side.c_str(), AT_FDCWD, real.c_str(), RENAME_EXCHANGE) != 0) {
@@ -148,6 +154,7 @@ bool exchange(const fs::path& real) {
 // Moves the files of the staged data set into OUT, whose conversion.json has the stage `replacing`.
 void move_up(const fs::path& real) {
   const fs::path staging = real / kStagingFolder;
+  const OpenFolder staged(staging);
   if (dataset_is_there(staging)) {
     const DatasetInfo info = read_dataset_info(staging);
     remove_file(real / kDatasetFile);
@@ -156,10 +163,9 @@ void move_up(const fs::path& real) {
     for (const ShardSummary& shard : info.shards) files.insert(shard.file);
     for (const std::string& name : names_in(real))
       if (is_ours(name) && name != kPlanFile && files.count(name) == 0) remove_file(real / name);
-    for (const std::string& name : files)
-      if (is_present(staging / name)) move_file(staging / name, real / name);
+    for (const std::string& name : files) staged.move(name, real / name);
     flush_folder(real);
-    move_file(staging / kDatasetFile, real / kDatasetFile);
+    if (!staged.move(kDatasetFile, real / kDatasetFile)) refuse_changed(real);
     flush_folder(real);
   } else if (!dataset_is_there(real)) {
     // The staged data set was removed by somebody, so this folder is converted again.

@@ -17,6 +17,7 @@
 #include "convert/engine/steps.hpp"
 #include "convert/publish/append_log.hpp"
 #include "convert/publish/input_table.hpp"
+#include "convert/publish/open_folder.hpp"
 #include "convert/publish/pixel_bound.hpp"
 #include "convert/publish/replace.hpp"
 #include "convert/publish/tables.hpp"
@@ -127,12 +128,6 @@ void refuse_known_keys(const Dataset& data, const Plan& plan) {
                   "(list them in a file, @FILE), or convert these images into another folder and use "
                   "`shardctl join`, which takes equal keys",
                   count, plan.list.inputs.size(), quoted(data.path()), quoted_key(first)));
-}
-
-[[noreturn]] void refuse_changed(const fs::path& out) {
-  throw Error(
-      ErrorCode::resource,
-      fmt::format("{} was changed by another process meanwhile: run the same command again", quoted(out)));
 }
 
 // What an append is going to put into OUT, in a folder of its own name inside the staging folder.

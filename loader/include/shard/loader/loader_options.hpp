@@ -182,7 +182,7 @@ struct LoaderOptions : OrderOptions {
   // How it is loaded.
   TransportKind transport = TransportKind::automatic;
   // Batches ahead of the consumer, at most 64. There are prefetch + 1 slots, so that one can be lent.
-  // 0: 4, or 8 where a GPU decodes JPEG files that are not converted, of which it needs more at once.
+  // 0: 4, or where a GPU decodes JPEGs, which need more at once, 4096 rows of all views, in 4 to 32 batches.
   std::uint32_t prefetch = 0;
   // Threads that copy and decompress. 0: the number of usable CPUs, at most 8;
   // 16 while shards are on a server. Where images are not converted, as many others decode them, and 0 is the

@@ -59,7 +59,7 @@ def workers_of(loader: Any) -> int:
 def queue_of(loader: Any) -> int:
     """How many batches it may have ready."""
     if isinstance(loader, Loader):
-        return int(loader._engine._options["prefetch"] or 8) + 1  # 0: 8 at most
+        return int(loader._engine._options["prefetch"] or 32) + 1  # 0: 32 at most
     if hasattr(loader, "num_workers") and hasattr(loader, "prefetch_factor"):
         return workers_of(loader) * int(loader.prefetch_factor or 0)
     return _QUEUE

@@ -12,7 +12,6 @@
 
 #include "expect_error.hpp"
 #include "forwarding_stream.hpp"
-#include "step_device.hpp"
 
 namespace shard::testing {
 namespace {
@@ -62,32 +61,6 @@ TEST_F(FileChunksTest, WhatThreadsWriteReachesTheDevice) {
   for (std::size_t number = 0; number < kThreads * kRounds; ++number)
     for (std::size_t i = 0; i < kChunk; ++i)
       ASSERT_EQ(target[number * kChunk + i], static_cast<std::byte>(number % 251)) << number << ", " << i;
-}
-
-// Copies go through two streams: nothing of that is seen outside.
-TEST(FileChunksOrder, CopiesComeBeforeWhatFollowsAFlushAndAfterWhatTheyWaitFor) {
-  StepDevice device;
-  const std::unique_ptr<Stream> stream = device.create_stream();
-  const std::unique_ptr<Stream> reader = device.create_stream();
-  std::vector<std::byte> target(4 * kChunk);
-  std::vector<std::byte> read(target.size());
-  device.run_freely(5);
-  {
-    FileChunks chunks(device, *stream, {1, 3, kChunk});
-    for (int turn = 0; turn < 6; ++turn) {
-      for (std::size_t i = 0; i < 4; ++i) {
-        FileChunk& chunk = chunks.take();
-        chunks.copy(chunk, {{target.data() + i * kChunk, chunk.memory->data(), kChunk}});
-      }
-      const auto lock = chunks.flush();
-      reader->wait(stream->record());
-      const CopyItem all{read.data(), target.data(), target.size()};
-      reader->gather({&all, 1});
-      chunks.wait(reader->record());
-    }
-    reader->synchronize();
-  }
-  EXPECT_EQ(device.races(), std::vector<std::string>());
 }
 
 TEST_F(FileChunksTest, AStreamThatRefusesIsAnErrorOfFlush) {
