@@ -3,9 +3,10 @@
 
     folder.py IMAGES [--converted DATASET] [--tar FILE] [--seconds S] [--threads N] [--torchvision]
 
-Random resized crop of 224, flip, float16. Each loader runs three epochs first, then epochs for S seconds.
-With --converted (IMAGES by `shardify IMAGES DATASET --size original --codec jpeg`) the converted set is
-timed, too, after 8 seconds in which its shards are registered, and every value of an epoch is compared.
+Random resized crop of 224, flip, float16. Each loader runs three epochs first, that of the archive for at
+least 8 seconds, in which it is registered; then epochs for S seconds. With --converted (IMAGES by `shardify
+IMAGES DATASET --size original --codec jpeg`) the converted set is timed, too, also after 8 seconds, and every
+value of an epoch is compared. Bytes are those of the loader's device memory.
 --torchvision: ImageFolder with 16 workers beside it. Prints JSON.
 """
 
@@ -21,7 +22,7 @@ VIEW = {"device": "cuda:0", "random_resized_crop": 224, "flip": True, "dtype": "
 
 
 def rate_of(data, seconds, warm=0, **options):
-    """Photographs/s and cores."""
+    """Photographs/s, cores and bytes of device memory."""
     loader = sl.Loader(data, **{**VIEW, "batch_size": 256, **options})
     begin, epoch = time.perf_counter(), 0
     while epoch < 3 or time.perf_counter() - begin < warm:
@@ -36,7 +37,8 @@ def rate_of(data, seconds, warm=0, **options):
         epoch += 1
     torch.cuda.synchronize()
     wall = time.perf_counter() - begin
-    return {"rate": round(done / wall), "cores": round((time.process_time() - cpu) / wall, 2)}
+    cores = round((time.process_time() - cpu) / wall, 2)
+    return {"rate": round(done / wall), "cores": cores, "device_bytes": loader.stats().device_bytes}
 
 
 def differences(data, converted, threads):
@@ -90,12 +92,15 @@ def main():
     if given.tar:
         sources["tar"] = sl.Source(given.tar, size="original")
     for name, data in sources.items():
-        found[name] = rate_of(data, given.seconds, threads=given.threads)
-        found[f"{name}, 4 threads"] = rate_of(data, given.seconds, threads=4)
+        warm = 8 if name == "tar" else 0
+        found[name] = rate_of(data, given.seconds, warm, threads=given.threads)
+        found[f"{name}, 4 threads"] = rate_of(data, given.seconds, warm, threads=4)
     for size in (64, 32):
         found[f"folder, batches of {size}"] = rate_of(
-            folder, given.seconds, threads=given.threads, batch_size=size, prefetch=16
+            folder, given.seconds, threads=given.threads, batch_size=size
         )
+        if given.tar:
+            found[f"tar, batches of {size}"] = rate_of(sources["tar"], given.seconds, 8, batch_size=size)
     found["folder, resident"] = rate_of(folder, given.seconds, threads=given.threads, transport="resident")
     if given.converted:
         data = sl.Dataset(given.converted)

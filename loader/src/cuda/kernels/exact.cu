@@ -80,6 +80,7 @@ struct ExactBlock {
   std::uint32_t left;
   std::uint32_t top;
   std::uint32_t columns;
+  std::uint32_t reach;  // pixels from the box's left side to the end of a stored row
   std::uint32_t sample;
   // With patches: the first one of the sample, and how many are side by side.
   std::uint64_t first_token;
@@ -91,8 +92,9 @@ struct ExactBlock {
   bool all_rows;
 };
 
-// The columns of stored rows [first, first + stored). kTaps: the most that a column sees; 0: any number.
-// Terms with weight 0 fill up what a column does not see.
+// The columns of stored rows [first, first + stored). kTaps: the most that a column sees, and stored rows are
+// no shorter; 0: any number. Terms with weight 0 fill up what a column does not see: pixels of its row that
+// are next to those, so that all have one address and distances that the compiler knows.
 template <std::uint32_t kChannels, std::uint32_t kTaps, bool kInterleaved>
 __device__ void exact_columns(const ExactBlock& block, std::uint32_t lanes, std::uint32_t first,
                               std::uint32_t stored) {
@@ -110,32 +112,53 @@ __device__ void exact_columns(const ExactBlock& block, std::uint32_t lanes, std:
   const std::int32_t* const weights = block.column_weights + x;
   const std::uint64_t plane = kInterleaved ? 1 : block.plane_step;
   const std::uint32_t pixel = kInterleaved ? kChannels : 1;
-  const std::uint8_t* row = block.box + (first + threadIdx.x / lanes) * block.row_step +
-                            std::uint64_t{block.shared->column_first[x]} * pixel;
-  const auto next = [&] {
-    row += rows * block.row_step;
-    value += rows * kChannels * block.tile;
-  };
+  std::uint32_t column = block.shared->column_first[x];
+  const std::uint8_t* row = block.box + (first + threadIdx.x / lanes) * block.row_step;
+  const std::uint64_t row_step = rows * block.row_step;
+  const std::uint32_t value_step = rows * kChannels * block.tile;
   if constexpr (kTaps > 0) {
+    const std::uint32_t beyond = column + kTaps > block.reach ? column + kTaps - block.reach : 0;
     std::int32_t weight[kTaps];
-    std::uint32_t offset[kTaps];
 #pragma unroll
-    for (std::uint32_t k = 0; k < kTaps; ++k) {
-      weight[k] = k < count ? weights[k * block.tile] : 0;
-      offset[k] = min(k, count - 1) * pixel;
-    }
-    for (std::uint32_t y = threadIdx.x / lanes; y < stored; y += rows, next()) {
+    for (std::uint32_t k = 0; k < kTaps; ++k)
+      weight[k] = k >= beyond && k - beyond < count ? weights[(k - beyond) * block.tile] : 0;
+    column -= beyond;
+    row += std::uint64_t{column} * pixel;
+    const auto load = [&](std::uint32_t(&bytes)[kChannels][kTaps]) {
+#pragma unroll
+      for (std::uint32_t channel = 0; channel < kChannels; ++channel)
+#pragma unroll
+        for (std::uint32_t k = 0; k < kTaps; ++k)
+          bytes[channel][k] = __ldcs(row + k * pixel + channel * plane);
+      row += row_step;
+    };
+    const auto store = [&](const std::uint32_t(&bytes)[kChannels][kTaps]) {
 #pragma unroll
       for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
         std::int32_t sum = exact::kHalf;
 #pragma unroll
         for (std::uint32_t k = 0; k < kTaps; ++k)
-          sum += std::int32_t{__ldcs(row + offset[k] + channel * plane)} * weight[k];
+          sum += static_cast<std::int32_t>(bytes[channel][k]) * weight[k];
         value[channel * block.tile] = exact::byte_of(sum);
       }
+      value += value_step;
+    };
+    // Two rows at once: threads waited for the bytes of one for a third of the time.
+    std::uint32_t bytes[2][kChannels][kTaps];
+    std::uint32_t y = threadIdx.x / lanes;
+    for (; y + rows < stored; y += 2 * rows) {
+      load(bytes[0]);
+      load(bytes[1]);
+      store(bytes[0]);
+      store(bytes[1]);
+    }
+    if (y < stored) {
+      load(bytes[0]);
+      store(bytes[0]);
     }
   } else {
-    for (std::uint32_t y = threadIdx.x / lanes; y < stored; y += rows, next()) {
+    row += std::uint64_t{column} * pixel;
+    for (std::uint32_t y = threadIdx.x / lanes; y < stored; y += rows, row += row_step, value += value_step) {
       std::int32_t sums[kChannels];
 #pragma unroll
       for (std::uint32_t channel = 0; channel < kChannels; ++channel) sums[channel] = exact::kHalf;
@@ -155,10 +178,11 @@ __device__ void exact_columns(const ExactBlock& block, std::uint32_t lanes, std:
 template <std::uint32_t kChannels, bool kInterleaved>
 __device__ void exact_columns(const ExactBlock& block, std::uint32_t lanes, std::uint32_t most_taps,
                               std::uint32_t first, std::uint32_t stored) {
+  if (most_taps > 5 || block.reach < most_taps || block.reach < 3)
+    return exact_columns<kChannels, 0, kInterleaved>(block, lanes, first, stored);
   if (most_taps <= 3) return exact_columns<kChannels, 3, kInterleaved>(block, lanes, first, stored);
   if (most_taps == 4) return exact_columns<kChannels, 4, kInterleaved>(block, lanes, first, stored);
-  if (most_taps == 5) return exact_columns<kChannels, 5, kInterleaved>(block, lanes, first, stored);
-  exact_columns<kChannels, 0, kInterleaved>(block, lanes, first, stored);
+  exact_columns<kChannels, 5, kInterleaved>(block, lanes, first, stored);
 }
 
 // Adds taps [begin, end) of an output row to the sums of four columns. `values`: of tap `begin`.
@@ -173,7 +197,7 @@ __device__ void add_rows(const ExactBlock& block, std::uint32_t row, std::uint32
       const std::uint32_t four = *reinterpret_cast<const std::uint32_t*>(values);
 #pragma unroll
       for (std::uint32_t p = 0; p < kQuad; ++p)
-        sums[channel][p] += static_cast<std::int32_t>(four >> 8 * p & 0xFF) * weight;
+        sums[channel][p] += static_cast<std::int32_t>(__byte_perm(four, 0, 0x4440 + p)) * weight;
     }
   }
 }
@@ -250,6 +274,7 @@ __device__ void exact_part(const Launch& launch, const ExactShape& shape, const 
   block.sample = sample;
   block.row_step = std::uint64_t{geometry.stored_width} * pixel;
   block.plane_step = std::uint64_t{geometry.stored_width} * geometry.stored_height;
+  block.reach = geometry.stored_width - record.left;
   block.box = record.source + record.top * block.row_step + std::uint64_t{record.left} * pixel;
   __syncthreads();  // the last sample is done
   if (threadIdx.x < block.columns) {
