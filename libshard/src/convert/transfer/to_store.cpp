@@ -169,8 +169,10 @@ class Publisher {
     }
   }
 
+  // A shard of this run may be among the leftovers, too, and come again after it was sent.
   void send(const std::string& name) {
     const fs::path path = folder_ / name;
+    if (is_hollow(path)) return;
     const UniqueFd fd = open_read(path);
     const std::uint64_t size = regular_file_size(fd.get(), path);
     upload_file(store_, name, fd.get(), path, counters_, stop_.get_token(),
