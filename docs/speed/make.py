@@ -44,7 +44,9 @@ class Figure(NamedTuple):
 
 SPEED = (
     Figure("shardify, codec jpeg", "JPEG files", "originals, mapped, batches of 256", 2, ours=True),
-    Figure("shardify, a tar archive, not converted", "JPEG files", "files that are not converted", 2, 1, True),
+    Figure(
+        "shardify, a tar archive, not converted", "JPEG files", "files that are not converted", 2, 1, True
+    ),
     Figure("shardify, the folder, not converted", "JPEG files", "files that are not converted", 2, ours=True),
     Figure("DALI 2.4, hardware decoder", "Other loaders", "DALI, JPEG files of 256x256; the original", 2, 1),
     Figure("nvJPEG, hardware engine, decoding alone", "JPEG files", "nvJPEG, hardware engine, alone", 1),

@@ -533,8 +533,8 @@ class Append(PartsCase):
         print(f"two appends, one stands still: {ends}")
 
     def test_an_append_without_locks_does_not_move_what_another_one_has_staged(self):
-        """It stands still before it moves a shard; meanwhile another one finishes it, and stages its own under
-        the same name."""
+        """It stands still before it moves a shard; meanwhile another one finishes it, and stages its own shard
+        under the same name."""
         slow, quick = (
             environment(
                 LD_PRELOAD=os.environ["SHARD_NO_LOCKS"],
@@ -560,9 +560,7 @@ class Append(PartsCase):
                 ):
                     command = self.strace(command, "renameat", f"delay_enter={delay}", at, log)
                     both.append(
-                        subprocess.Popen(
-                            command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-                        )
+                        subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
                     )
                     self.wait_for(lambda: log.exists() and "renameat(" in log.read_text(), "renameat")
                     log = self.path / "quick.log"

@@ -14,6 +14,9 @@ namespace shard {
 
 namespace {
 
+constexpr std::uint64_t kRecentBatches = 64;
+constexpr std::uint64_t kLookBatches = 16;
+
 std::uint32_t ranges_of(const HoldingFile& file, std::uint64_t range_bytes) {
   return static_cast<std::uint32_t>((file.size_bytes() + range_bytes - 1) / range_bytes);
 }
@@ -57,6 +60,7 @@ RegisteredFiles::RegisteredFiles(const TransportContext& context, std::uint64_t 
     : dataset_(*context.dataset),
       piece_bytes_(context.device->info().registration_piece_bytes),
       range_bytes_(range_bytes),
+      keeps_all_(context.options->order == OrderMode::shuffle),
       all_bytes_(registrable_file_bytes(*context.dataset, context.device->info())),
       budget_bytes_(registered_budget_bytes(*context.options)),
       registered_(std::make_unique<const Ranges>(dataset_.holding_files(), range_bytes), context.device,
@@ -77,11 +81,6 @@ void RegisteredFiles::begin(const Slot& slot, Rows& rows) {
     epoch_ = slot.epoch;
     return;
   }
-  if (batch_ == 2) {
-    std::vector<std::uint32_t> all(in_batch_.size());
-    std::iota(all.begin(), all.end(), 0U);
-    registered_.prefetch(std::move(all));
-  }
   if (std::exchange(epoch_, slot.epoch) != slot.epoch) registered_.retry_refused();
   rows.in_place.resize(slot.fetch.size());
   for (std::size_t row = 0; row < slot.fetch.size(); ++row) {
@@ -95,7 +94,7 @@ void RegisteredFiles::begin(const Slot& slot, Rows& rows) {
     const auto last =
         static_cast<std::uint32_t>(file.first_range + (place.offset + place.size_bytes - 1) / range_bytes_);
     bool all = true;
-    for (std::uint32_t range = first; all && range <= last; ++range) all = use(range, rows);
+    for (std::uint32_t range = first; range <= last; ++range) all = use(range, rows) && all;
     if (!all) continue;
     rows.in_place[row] = 1;
     if (std::exchange(file.batch, batch_) != batch_) rows.files.push_back(place.file);
@@ -106,10 +105,23 @@ void RegisteredFiles::begin(const Slot& slot, Rows& rows) {
       left = {left.target + bytes, left.source + bytes, left.size_bytes - bytes};
     }
   }
+  const bool looks = !keeps_all_ && batch_ % kLookBatches == 0;  // for ranges that were left behind
+  if (std::exchange(has_new_, false) || looks) want();
+}
+
+// In the order of their numbers: those that were needed, and in an order that is not shuffled, lately.
+void RegisteredFiles::want() {
+  std::vector<std::uint32_t> wanted;
+  for (std::uint32_t range = 0; range < in_batch_.size(); ++range) {
+    const std::uint64_t last = in_batch_[range].batch;
+    if (last != 0 && (keeps_all_ || last + kRecentBatches > batch_)) wanted.push_back(range);
+  }
+  registered_.prefetch(std::move(wanted));
 }
 
 bool RegisteredFiles::use(std::uint32_t range, Rows& rows) {
   InBatch& in_batch = in_batch_[range];
+  has_new_ = has_new_ || in_batch.batch == 0;
   if (std::exchange(in_batch.batch, batch_) == batch_) return in_batch.registered;
   in_batch.registered = registered_.try_use(range);
   if (in_batch.registered) rows.ranges.push_back(range);

@@ -2,7 +2,9 @@
 // Threads read those whose archive is not registered (yet).
 //
 // An archive is registered in ranges of 1 GiB, so that a large one is of use before all of it is registered,
-// and as far as there is room for it.
+// and as far as there is room for it. Only ranges are registered of which a batch has needed a member: a
+// selection may need few of them. In a shuffled order they stay; in others they make room for those of later
+// batches.
 #pragma once
 
 #include <cstdint>
@@ -57,6 +59,7 @@ class RegisteredFiles {
   class Ranges;
 
   bool use(std::uint32_t range, Rows& rows);
+  void want();
 
   const Dataset& dataset_;
   const std::uint64_t piece_bytes_;  // of a registration
@@ -64,6 +67,8 @@ class RegisteredFiles {
   std::vector<File> files_;
   std::unordered_map<const HoldingFile*, std::size_t> numbers_;  // of files_
   std::vector<InBatch> in_batch_;                                // by range
+  const bool keeps_all_;                                         // a shuffled order needs them again
+  bool has_new_ = false;                                         // a range that no batch has needed before
   std::uint64_t all_bytes_ = 0;
   std::uint64_t budget_bytes_ = 0;  // when the loader was made
   std::uint64_t batch_ = 0;

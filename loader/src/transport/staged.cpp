@@ -106,15 +106,25 @@ class Staged final : public Transport {
     std::future<void> filled;    // by the pool's threads
   };
 
-  // If `body` fails, the batch no longer keeps archives registered.
+  // If `body` fails, the batch no longer keeps archives registered, once what was queued of them is done.
   template <class Body>
   void release_on_failure(const Slot& slot, const Body& body) {
     try {
       body();
     } catch (...) {
-      if (archives_) archives_->release(batches_[slot.number].held, Event(), nullptr);
+      if (archives_) release_failed(batches_[slot.number].held);
       throw;
     }
+  }
+  void release_failed(RegisteredFiles::Rows& held) {
+    Event queued;
+    try {
+      std::unique_lock<std::mutex> lock;
+      if (chunks_) lock = chunks_->flush();
+      queued = context_.copy_stream->record();
+    } catch (const Error&) {  // the device is lost, and reads nothing any more
+    }
+    archives_->release(held, queued, context_.copy_stream);
   }
 
   void begin_rows(Slot& slot) {
