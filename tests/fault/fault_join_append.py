@@ -533,8 +533,8 @@ class Append(PartsCase):
         print(f"two appends, one stands still: {ends}")
 
     def test_an_append_without_locks_does_not_move_what_another_one_has_staged(self):
-        """It stands still before it moves a shard; meanwhile another one finishes it, and stages its own shard
-        under the same name."""
+        """It stands still before it moves a shard. Another one finishes it, and stages one of its own
+        under that name."""
         slow, quick = (
             environment(
                 LD_PRELOAD=os.environ["SHARD_NO_LOCKS"],

@@ -49,8 +49,8 @@ class MappedRanges {
 // registration between two pieces.
 class RegisteredRanges {
  public:
-  // `budget_bytes` is called before each registration, on the registering thread. If the budget falls, what is
-  // registered stays until its room is needed.
+  // `budget_bytes` is called before each registration, on the registering thread. If the budget falls, what
+  // is registered stays until its room is needed.
   RegisteredRanges(std::unique_ptr<const MappedRanges> ranges, std::shared_ptr<Device> device,
                    std::function<std::uint64_t()> budget_bytes);
   RegisteredRanges(const RegisteredRanges&) = delete;

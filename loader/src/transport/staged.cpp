@@ -1,7 +1,8 @@
 // staged: threads copy (or decompress) the samples of a batch into pinned memory, and one copy takes them to
 // the device. Files that the device decodes as they are do not wait for their batch: a thread that has read
-// some of them queues their copy; or the device copies them from their archive. Of a data set on a server, a device that reads host memory reads samples
-// that are mapped in place, and others where the threads put them.
+// some of them queues their copy; or the device copies them from their archive. Of a data set on a server, a
+// device that reads host memory reads samples that are mapped in place, and others where the threads put
+// them.
 #include <algorithm>
 #include <chrono>
 #include <future>
