@@ -314,7 +314,9 @@ def threads_of(pid):
 
 @pytest.mark.alone
 def test_a_program_ends_at_once(photos, tmp_path):
-    run = start(photos, tmp_path / "cache", 0, 1, 1_000_000)
+    # A background job inherits SIGINT as ignored, and Python then raises no KeyboardInterrupt.
+    default = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    run = start(photos, tmp_path / "cache", 0, 1, 1_000_000, **default)
     try:
         assert run.stdout.readline() == "ready\n"
         time.sleep(0.3)
