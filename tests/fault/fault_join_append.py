@@ -190,14 +190,7 @@ class Join(PartsCase):
             self.assertEqual(digests(self.new), self.expected)
 
     def test_two_joins_on_nodes_that_see_no_locks(self):
-        nodes = [
-            environment(
-                LD_PRELOAD=os.environ["SHARD_NO_LOCKS"],
-                SHARD_TEST_NODE=name,
-                ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0",
-            )
-            for name in ("one", "two")
-        ]
+        nodes = self.without_locks("one", "two")
         for _ in range(5):
             shutil.rmtree(self.new, ignore_errors=True)
             both = [
@@ -269,6 +262,18 @@ class Append(PartsCase):
                 self.assertEqual(found.get(name), digest, name)
         self.assert_code(shardctl("verify", self.out), 0)
         return which
+
+    @staticmethod
+    def without_locks(*names):
+        """The environments of processes on nodes that do not see each other's locks."""
+        return [
+            environment(
+                LD_PRELOAD=os.environ["SHARD_NO_LOCKS"],
+                SHARD_TEST_NODE=name,
+                ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0",
+            )
+            for name in names
+        ]
 
     def make_extra(self):
         """The data set that tables_fit() joins with OUT."""
@@ -448,14 +453,7 @@ class Append(PartsCase):
         self.assert_code(shardctl("verify", self.out), 0)
 
     def test_two_appends_on_nodes_that_see_no_locks(self):
-        nodes = [
-            environment(
-                LD_PRELOAD=os.environ["SHARD_NO_LOCKS"],
-                SHARD_TEST_NODE=name,
-                ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0",
-            )
-            for name in ("one", "two")
-        ]
+        nodes = self.without_locks("one", "two")
         ends = {}
         for _ in range(10):
             self.put_old()
@@ -475,14 +473,7 @@ class Append(PartsCase):
 
     def test_an_append_without_locks_that_stands_still_while_another_one_runs(self):
         """At each rename in turn, for longer than the other one needs for the same images or for others."""
-        slow, quick = (
-            environment(
-                LD_PRELOAD=os.environ["SHARD_NO_LOCKS"],
-                SHARD_TEST_NODE=name,
-                ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0",
-            )
-            for name in ("slow", "quick")
-        )
+        slow, quick = self.without_locks("slow", "quick")
         self.make_extra()
         self.images["more"] = self.path / "in-more"
         write(self.images["more"] / "dog" / "x.png", png(3))
@@ -535,14 +526,7 @@ class Append(PartsCase):
     def test_an_append_without_locks_does_not_move_what_another_one_has_staged(self):
         """It stands still before it moves a shard. Another one finishes it, and stages one of its own
         under that name."""
-        slow, quick = (
-            environment(
-                LD_PRELOAD=os.environ["SHARD_NO_LOCKS"],
-                SHARD_TEST_NODE=name,
-                ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0",
-            )
-            for name in ("slow", "quick")
-        )
+        slow, quick = self.without_locks("slow", "quick")
         self.images["more"] = self.path / "in-more"
         for i in range(5):
             write(self.images["more"] / "dog" / f"{i}.png", png(i))
@@ -577,14 +561,7 @@ class Append(PartsCase):
     def test_two_appends_without_locks_that_both_stand_still(self):
         """One while it converts, the other one then while it puts its files into OUT,
         so that the first finds them half there."""
-        nodes = [
-            environment(
-                LD_PRELOAD=os.environ["SHARD_NO_LOCKS"],
-                SHARD_TEST_NODE=name,
-                ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0",
-            )
-            for name in ("one", "two")
-        ]
+        nodes = self.without_locks("one", "two")
         self.put_old()
         count = max(k for call, k in self.calls_of(self.append()) if call == "renameat")
         for early in (1, 3):

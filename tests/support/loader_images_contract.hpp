@@ -461,6 +461,7 @@ TEST_P(LoaderOfImages, MembersOfAnArchiveAreReadWhereTheyAre) {
   run_until_registered(loader, bytes);
   const auto* const watched = dynamic_cast<const LimitedDevice*>(own_.get());
   const std::uint64_t before = watched != nullptr ? watched->copies_in_place() : 0;
+  const std::uint64_t read_before = watched != nullptr ? watched->copies_from_pinned() : 0;
   const auto host = make_host_device(2);
   Loader on_host(*source_, host, cropped());
   std::uint64_t samples = 0;
@@ -476,6 +477,7 @@ TEST_P(LoaderOfImages, MembersOfAnArchiveAreReadWhereTheyAre) {
   EXPECT_EQ(plan_memory(*source_, *own_, cropped()).registered_bytes, bytes);
   if (watched != nullptr) {
     EXPECT_GE(watched->copies_in_place() - before, samples);
+    EXPECT_EQ(watched->copies_from_pinned(), read_before);
     EXPECT_EQ(watched->faults(), std::vector<std::string>());
   }
 }

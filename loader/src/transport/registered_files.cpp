@@ -67,8 +67,7 @@ RegisteredFiles::RegisteredFiles(const TransportContext& context, std::uint64_t 
                   [options = *context.options] { return registered_budget_bytes(options); }) {
   std::uint32_t ranges = 0;
   for (const HoldingFile* file : dataset_.holding_files()) {
-    numbers_.emplace(file, files_.size());
-    files_.push_back({file, ranges});
+    files_[file].first_range = ranges;
     ranges += ranges_of(*file, range_bytes);
   }
   in_batch_.resize(ranges);
@@ -89,7 +88,7 @@ void RegisteredFiles::begin(const Slot& slot, Rows& rows) {
     const UnconvertedSamples& samples = *dataset_.shard(item.at.shard).unconverted();
     const UnconvertedSamples::Place place = samples.place_of(item.at.sample);
     if (place.file == nullptr) continue;
-    File& file = files_[numbers_.at(place.file)];
+    File& file = files_.at(place.file);
     const auto first = static_cast<std::uint32_t>(file.first_range + place.offset / range_bytes_);
     const auto last =
         static_cast<std::uint32_t>(file.first_range + (place.offset + place.size_bytes - 1) / range_bytes_);

@@ -48,7 +48,6 @@ class RegisteredFiles {
 
  private:
   struct File {
-    const HoldingFile* file = nullptr;
     std::uint32_t first_range = 0;
     std::uint64_t batch = 0;  // the last one that was copied from it
   };
@@ -64,11 +63,10 @@ class RegisteredFiles {
   const Dataset& dataset_;
   const std::uint64_t piece_bytes_;  // of a registration
   const std::uint64_t range_bytes_;
-  std::vector<File> files_;
-  std::unordered_map<const HoldingFile*, std::size_t> numbers_;  // of files_
-  std::vector<InBatch> in_batch_;                                // by range
-  const bool keeps_all_;                                         // a shuffled order needs them again
-  bool has_new_ = false;                                         // a range that no batch has needed before
+  std::unordered_map<const HoldingFile*, File> files_;
+  std::vector<InBatch> in_batch_;  // by range
+  const bool keeps_all_;           // a shuffled order needs them again
+  bool has_new_ = false;           // a range that no batch has needed before
   std::uint64_t all_bytes_ = 0;
   std::uint64_t budget_bytes_ = 0;  // when the loader was made
   std::uint64_t batch_ = 0;
