@@ -94,6 +94,18 @@ class PartsCase(TestCase):
         err = process.communicate(timeout=120)[1].decode(errors="replace")
         return process.returncode, err
 
+    @staticmethod
+    def without_locks(*names):
+        """The environments of processes on nodes that do not see each other's locks."""
+        return [
+            environment(
+                LD_PRELOAD=os.environ["SHARD_NO_LOCKS"],
+                SHARD_TEST_NODE=name,
+                ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0",
+            )
+            for name in names
+        ]
+
     def wait_for(self, condition, what):
         deadline = time.monotonic() + 60
         while not condition():
@@ -262,18 +274,6 @@ class Append(PartsCase):
                 self.assertEqual(found.get(name), digest, name)
         self.assert_code(shardctl("verify", self.out), 0)
         return which
-
-    @staticmethod
-    def without_locks(*names):
-        """The environments of processes on nodes that do not see each other's locks."""
-        return [
-            environment(
-                LD_PRELOAD=os.environ["SHARD_NO_LOCKS"],
-                SHARD_TEST_NODE=name,
-                ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0",
-            )
-            for name in names
-        ]
 
     def make_extra(self):
         """The data set that tables_fit() joins with OUT."""
