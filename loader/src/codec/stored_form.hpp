@@ -48,12 +48,12 @@ struct StoredSample {
 // What is known of the frames of a batch, or of some of its rows.
 struct StoredFrames {
   std::span<const std::uint64_t> sizes;
-  std::span<const jpeg::FrameFile> files;  // of another codec than jpeg: not used
+  std::span<const jpeg::FrameFile> files;  // of another codec than jpeg: not used, and may be empty
   // 1 where the frame has undefined bytes instead of an index. Empty: all have one.
   std::span<const std::uint8_t> unindexed{};
 
   StoredFrames part(std::size_t first, std::size_t rows) const {
-    return {sizes.subspan(first, rows), files.subspan(first, rows),
+    return {sizes.subspan(first, rows), files.empty() ? files : files.subspan(first, rows),
             unindexed.empty() ? unindexed : unindexed.subspan(first, rows)};
   }
 };

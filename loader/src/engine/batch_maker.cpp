@@ -188,6 +188,7 @@ void BatchMaker::abandon(const Slot& slot) noexcept {
 std::uint64_t BatchMaker::frames_of(const Slot& slot, const PlacedBatch& batch, std::size_t part) const {
   const std::size_t rows = slot.locations.size();
   if (!images_) return rows;
+  if (batch.files.empty()) return 0;
   const auto first = batch.files.begin() + static_cast<std::ptrdiff_t>(part * rows);
   return static_cast<std::uint64_t>(std::count_if(first, first + static_cast<std::ptrdiff_t>(rows),
                                                   [](const auto& file) { return file.bytes != 0; }));

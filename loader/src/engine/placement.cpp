@@ -12,7 +12,13 @@
 namespace shard {
 
 Placement::Placement(const LoaderSetup& setup, std::size_t slots)
-    : setup_(setup), batches_(slots), last_placed_(setup.dataset.info().shards.size()) {}
+    : setup_(setup),
+      batches_(slots),
+      is_open_(setup.dataset.info().shards.size()),
+      last_placed_(setup.dataset.info().shards.size()) {
+  has_one_size_ = std::all_of(setup.forms.begin(), setup.forms.end(),
+                              [](const auto& form) { return form->fixed_size() && !form->may_be_late(); });
+}
 
 void Placement::prepare(const Slot& slot, const SlotMemory& memory) {
   if (memory.raw_bytes > 0) batches_[slot.number].raw = setup_.device->allocate_device(memory.raw_bytes);
@@ -93,10 +99,13 @@ void Placement::draw_pairs(Slot& slot) const {
 
 // Opens the batch's shards that were not opened yet, on several threads: a first shuffled batch touches
 // hundreds.
-void Placement::open_shards(const Slot& slot, ThreadPool& pool) const {
+void Placement::open_shards(const Slot& slot, ThreadPool& pool) {
   std::vector<std::uint32_t> fresh;
-  for (const Dataset::Location at : slot.locations)
-    if (setup_.dataset.opened(at.shard) == nullptr) fresh.push_back(at.shard);
+  for (const Dataset::Location& at : slot.locations) {
+    if (is_open_[at.shard] != 0) continue;
+    is_open_[at.shard] = setup_.dataset.opened(at.shard) != nullptr ? 1 : 0;
+    if (is_open_[at.shard] == 0) fresh.push_back(at.shard);
+  }
   std::sort(fresh.begin(), fresh.end());
   fresh.erase(std::unique(fresh.begin(), fresh.end()), fresh.end());
   if (fresh.size() < 2) return;  // a single one is opened when it is used
@@ -160,6 +169,7 @@ void Placement::check_shapes(const Slot& slot, std::size_t field) const {
 
 void Placement::locate(const Slot& slot) {
   located_.clear();
+  if (has_one_size_ && batches_[slot.number].is_file.empty()) return;
   for (std::uint32_t part = 0; part < setup_.forms.size(); ++part)
     for (std::size_t row = 0; row < slot.locations.size(); ++row) located_.push_back(locate(slot, part, row));
 }
@@ -207,34 +217,41 @@ void Placement::choose_late(const Slot& slot) {
 void Placement::place_part(Slot& slot, std::uint32_t part, std::byte* target, std::uint64_t& fetched) {
   PlacedBatch& batch = batches_[slot.number];
   fetched = round_up(fetched, kPartAlign);
-  const std::size_t late = setup_.forms[part]->may_be_late() ? batch.late : slot.locations.size();
-  for (std::size_t i = 0; i < slot.locations.size(); ++i) {
+  const std::size_t rows = slot.locations.size();
+  const StoredForm& form = *setup_.forms[part];
+  const std::size_t late = form.may_be_late() ? batch.late : rows;
+  const StoredSample of_all{has_one_size_ ? form.most_bytes_to_device() : 0};
+  for (std::size_t i = 0; i < rows; ++i) {
+    constexpr std::size_t kAhead = 16;
+    if (resident_ && i + kAhead < rows)
+      resident_->expect(resident_key(batch.indices.samples[i + kAhead], part));
     const std::uint64_t sample = batch.indices.samples[i];
-    const auto& [size, mapped, file, is_file] = located_[part * slot.locations.size() + i];
-    batch.files.push_back(file);
-    if (!batch.is_file.empty()) batch.unindexed.push_back(is_file ? 1 : 0);
+    const StoredSample& stored = located_.empty() ? of_all : located_[part * rows + i];
+    const std::uint64_t size = stored.size_bytes;
+    if (!located_.empty()) batch.files.push_back(stored.file);
+    if (!batch.is_file.empty()) batch.unindexed.push_back(stored.is_file ? 1 : 0);
+    batch.sizes.push_back(size);
     if (i >= late) {
       batch.sources.push_back(nullptr);
-      batch.sizes.push_back(size);
       continue;
     }
     const std::byte* source = resident_ ? resident_->find(resident_key(sample, part), size) : nullptr;
     if (source == nullptr) {
       std::uint64_t& last_placed = last_placed_[slot.locations[i].shard];
-      FetchItem item{sample, part,   slot.locations[i], target, size, fetched, last_placed != placed_,
-                     mapped, is_file};
+      FetchItem item{sample,        part,    slot.locations[i],      target,
+                     size,          fetched, last_placed != placed_, stored.mapped,
+                     stored.is_file};
       last_placed = placed_;
       if (resident_)
         if (std::byte* const place = resident_->add(resident_key(sample, part), size)) item.target = place;
       source = item.target;
       slot.fetch.push_back(item);
       fetched += size;
-    } else if (is_file) {
+    } else if (stored.is_file) {
       batch.unindexed.back() = 0;  // it was made for an earlier batch
     }
     if (target != nullptr) target += size;
     batch.sources.push_back(source);
-    batch.sizes.push_back(size);
   }
 }
 

@@ -30,7 +30,7 @@ struct PlacedBatch {
   std::vector<const std::byte*> sources;
   // The bytes of each of them that go to the device.
   std::vector<std::uint64_t> sizes;
-  // StoredSample::file of each of them.
+  // StoredSample::file of each of them. Empty: all have one size.
   std::vector<jpeg::FrameFile> files;
   // By row: the image is a file that is read when it is staged. Empty: none is.
   std::vector<std::uint8_t> is_file;
@@ -84,7 +84,7 @@ class Placement {
  private:
   void draw(Slot& slot, ThreadPool& pool);
   void draw_pairs(Slot& slot) const;
-  void open_shards(const Slot& slot, ThreadPool& pool) const;
+  void open_shards(const Slot& slot, ThreadPool& pool);
   void locate(const Slot& slot);
   StoredSample locate(const Slot& slot, std::uint32_t part, std::size_t row);
   void place_part(Slot& slot, std::uint32_t part, std::byte* target, std::uint64_t& fetched);
@@ -96,8 +96,11 @@ class Placement {
   }
 
   const LoaderSetup& setup_;
-  std::vector<PlacedBatch> batches_;   // by slot
-  std::vector<StoredSample> located_;  // scratch: of the batch that is placed, by part and row
+  std::vector<PlacedBatch> batches_;  // by slot
+  // Scratch: of the batch that is placed, by part and row. Empty: all have one size.
+  std::vector<StoredSample> located_;
+  bool has_one_size_ = false;          // of each part
+  std::vector<std::uint8_t> is_open_;  // by shard: Dataset::opened() has it
   bool may_be_late_ = false;
   std::optional<ResidentSamples> resident_;
   // By resident_key(): of samples that were made, which are not made again to look at them.

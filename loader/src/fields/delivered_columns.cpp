@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/bytes.hpp"
+#include "base/system/guarded_read.hpp"
 #include "base/text/quote.hpp"
 #include "fields/fields.hpp"
 #include "fields/views.hpp"
@@ -231,33 +232,55 @@ ColumnGather::ColumnGather(const Dataset& dataset, const LoaderOptions& options)
       options_(options),
       delivered_(delivered_columns(dataset.info(), options)),
       columns_(dataset.info().shards.size()),
-      targets_(dataset, options) {}
+      targets_(dataset, options) {
+  for (std::uint32_t shard = 0; shard < columns_.size(); ++shard)
+    maps_labels_ = maps_labels_ || dataset.maps_labels(shard);
+}
+
+bool ColumnGather::is_copied(const DeliveredColumn& column) noexcept {
+  return column.what == What::fixed && !column.follows;
+}
+
+const std::vector<const Column*>& ColumnGather::columns_of(std::uint32_t shard) {
+  std::vector<const Column*>& columns = columns_[shard];
+  if (columns.empty())
+    for (const DeliveredColumn& of : delivered_)
+      columns.push_back(&dataset_.shard(shard).columns().at(dataset_.info().columns[of.source].name));
+  return columns;
+}
 
 void ColumnGather::gather(Slot& slot, std::span<const DrawnSteps> views) {
-  const bool follows = has_targets(options_);
-  if (follows) targets_.start_batch(views);
   const std::uint64_t rows = slot.locations.size();
   for (std::size_t c = 0; c < delivered_.size(); ++c) {
     const What what = delivered_[c].what;
     slot.columns[c].shape[0] = what == What::flat ? 0 : what == What::offsets ? rows + 1 : rows;
     if (what == What::offsets) set_number(slot.columns[c].host, 0);
+    if (is_copied(delivered_[c])) copy_rows(slot, c);
   }
-  for (std::size_t i = 0; i < rows; ++i) {
+  if (!std::all_of(delivered_.begin(), delivered_.end(), is_copied)) gather_by_sample(slot, views);
+  if (options_.mix.enabled()) gather_mix(slot);
+  for (std::size_t view = 0; view < views.size(); ++view)
+    if (const std::uint32_t patch = view_options(options_, view).patch; patch != 0)
+      write_patches(slot, view, views[view], patch);
+}
+
+// Columns that need more than their rows, sample after sample.
+void ColumnGather::gather_by_sample(Slot& slot, std::span<const DrawnSteps> views) {
+  const bool follows = has_targets(options_);
+  if (follows) targets_.start_batch(views);
+  for (std::size_t i = 0; i < slot.locations.size(); ++i) {
     const Dataset::Location& at = slot.locations[i];
-    const ShardReader& shard = dataset_.shard(at.shard);
-    std::vector<const Column*>& columns = columns_[at.shard];
-    if (columns.empty())
-      for (const DeliveredColumn& of : delivered_)
-        columns.push_back(&shard.columns().at(dataset_.info().columns[of.source].name));
-    if (follows) targets_.start_sample(shard, at.sample, i);
+    const std::vector<const Column*>& columns = columns_of(at.shard);
+    if (follows) targets_.start_sample(dataset_.shard(at.shard), at.sample, i);
     for (std::size_t c = 0; c < columns.size(); ++c) {
+      if (is_copied(delivered_[c])) continue;
       if (delivered_[c].what == What::padded || delivered_[c].what == What::flat) {
         gather_ragged(*columns[c], at, i, slot, c);
         continue;
       }
       auto* const host = const_cast<std::byte*>(slot.columns[c].host);
       if (delivered_[c].what == What::fixed)
-        gather_fixed(*columns[c], at, host + i * columns[c]->row_bytes, c);
+        gather_following(*columns[c], at, host + i * columns[c]->row_bytes, c);
       else if (delivered_[c].what == What::matrices)
         targets_.write_matrices(reinterpret_cast<float*>(host) + i * view_count(options_) * 9);
       else if (delivered_[c].what == What::sizes)
@@ -267,10 +290,6 @@ void ColumnGather::gather(Slot& slot, std::span<const DrawnSteps> views) {
                    host + i * 2 * sizeof(std::int64_t));
     }
   }
-  if (options_.mix.enabled()) gather_mix(slot);
-  for (std::size_t view = 0; view < views.size(); ++view)
-    if (const std::uint32_t patch = view_options(options_, view).patch; patch != 0)
-      write_patches(slot, view, views[view], patch);
 }
 
 // Columns patch_offsets, patch_coords and patch_samples.
@@ -303,21 +322,48 @@ void ColumnGather::write_patches(Slot& slot, std::size_t view, const DrawnSteps&
   *rows[1] = *rows[2] = static_cast<std::uint64_t>(at);
 }
 
-void ColumnGather::gather_fixed(const Column& column, const Dataset::Location& at, std::byte* row,
-                                std::size_t c) {
-  const ShardReader& shard = dataset_.shard(at.shard);
-  const auto size = static_cast<std::size_t>(column.row_bytes);
-  shard.read_rows(column, at.sample, {row, size});
-  if (delivered_[c].follows) {
-    rows_.assign(row, row + size);
-    targets_.follow(delivered_[c].source, delivered_[c].view, rows_);
-    std::copy_n(rows_.begin(), size, row);
+// The rows of a whole batch in one guarded read: a guard for each cost more than the rows.
+void ColumnGather::copy_rows(Slot& slot, std::size_t c) {
+  auto* const host = const_cast<std::byte*>(slot.columns[c].host);
+  const auto size = static_cast<std::size_t>(delivered_[c].bytes / options_.most_rows());
+  sources_.clear();
+  for (const Dataset::Location& at : slot.locations) {
+    const std::span<const std::byte> bytes = columns_of(at.shard)[c]->bytes;
+    sources_.push_back(bytes.subspan(static_cast<std::size_t>(at.sample * size), size).data());
   }
-  if (delivered_[c].name != "labels" || !dataset_.maps_labels(at.shard)) return;
-  std::int64_t label = 0;
-  std::memcpy(&label, row, sizeof(label));
-  label = dataset_.label_of(at.shard, label);
-  std::memcpy(row, &label, sizeof(label));
+  const auto copy = [&] {
+    if (size == sizeof(std::uint64_t))  // labels
+      for (std::size_t i = 0; i < sources_.size(); ++i) std::memcpy(host + i * 8, sources_[i], 8);
+    else
+      for (std::size_t i = 0; i < sources_.size(); ++i) std::memcpy(host + i * size, sources_[i], size);
+  };
+  try {
+    guarded("columns", copy);
+  } catch (const UnreadablePage&) {  // this names the shard
+    for (std::size_t i = 0; i < slot.locations.size(); ++i) {
+      const Dataset::Location& at = slot.locations[i];
+      dataset_.shard(at.shard).read_rows(*columns_of(at.shard)[c], at.sample, {host + i * size, size});
+    }
+  }
+  if (maps_labels_ && delivered_[c].name == "labels") map_labels(slot, host);
+}
+
+// To the classes of the data set, of shards that have their own.
+void ColumnGather::map_labels(const Slot& slot, std::byte* labels) const {
+  for (std::size_t i = 0; i < slot.locations.size(); ++i, labels += sizeof(std::int64_t)) {
+    if (!dataset_.maps_labels(slot.locations[i].shard)) continue;
+    std::int64_t label = 0;
+    std::memcpy(&label, labels, sizeof(label));
+    label = dataset_.label_of(slot.locations[i].shard, label);
+    std::memcpy(labels, &label, sizeof(label));
+  }
+}
+
+void ColumnGather::gather_following(const Column& column, const Dataset::Location& at, std::byte* row,
+                                    std::size_t c) {
+  dataset_.shard(at.shard).read_column(column, at.sample, rows_);
+  targets_.follow(delivered_[c].source, delivered_[c].view, rows_);
+  std::copy_n(rows_.begin(), column.row_bytes, row);
 }
 
 // Rows are an even number.

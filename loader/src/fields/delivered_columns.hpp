@@ -75,19 +75,27 @@ class ColumnGather {
   void gather(Slot& slot, std::span<const DrawnSteps> views);
 
  private:
+  // Its rows are those of the samples, as they are stored.
+  static bool is_copied(const DeliveredColumn& column) noexcept;
+  // In the order of `delivered_`. Errors: those of Dataset::shard().
+  const std::vector<const Column*>& columns_of(std::uint32_t shard);
+  void copy_rows(Slot& slot, std::size_t c);
+  void map_labels(const Slot& slot, std::byte* labels) const;
+  void gather_by_sample(Slot& slot, std::span<const DrawnSteps> views);
   void gather_mix(Slot& slot);
   void write_patches(Slot& slot, std::size_t view, const DrawnSteps& drawn, std::uint32_t patch);
-  void gather_fixed(const Column& column, const Dataset::Location& at, std::byte* row, std::size_t c);
+  void gather_following(const Column& column, const Dataset::Location& at, std::byte* row, std::size_t c);
   void gather_ragged(const Column& column, const Dataset::Location& at, std::size_t row, Slot& slot,
                      std::size_t c);
 
   const Dataset& dataset_;
   const LoaderOptions& options_;
   std::vector<DeliveredColumn> delivered_;
-  // By shard, in the order of `delivered_`; filled at first use.
-  std::vector<std::vector<const Column*>> columns_;
+  std::vector<std::vector<const Column*>> columns_;  // by shard; filled at first use
+  bool maps_labels_ = false;                         // Dataset::maps_labels(), of any shard
   TargetColumns targets_;
-  std::vector<std::byte> rows_;  // of a sample
+  std::vector<std::byte> rows_;            // of a sample
+  std::vector<const std::byte*> sources_;  // of a batch
 };
 
 }  // namespace shard

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "loader_fixture.hpp"
 
 namespace shard::testing {
@@ -56,6 +58,29 @@ TEST(ResidentSamples, LosesNoRoomToUploadsThatWereStopped) {
   samples.forget(1000);  // was never there
   EXPECT_NE(samples.add(6, kSample), samples.add(5, kSample));
   EXPECT_EQ(samples.add(1000, kSample), nullptr);
+}
+
+// Beside a std::map, while the table grows: keys that are neighbours, and keys far apart.
+TEST(ResidentSamples, IsRightForManySamples) {
+  const auto device = make_host_device(1);
+  constexpr std::uint64_t kMany = 20000;
+  ResidentSamples samples(*device, kMany * kSample);
+  std::map<std::uint64_t, const std::byte*> places;
+  for (std::uint64_t i = 0; i < kMany; ++i) {
+    const std::uint64_t sample = i % 3 == 0 ? i : i << 40U;
+    samples.expect(sample);
+    ASSERT_EQ(samples.find(sample, kSample), nullptr) << sample;
+    ASSERT_NE(places[sample] = samples.add(sample, kSample), nullptr) << sample;
+    if (i % 5 == 0) samples.forget(sample);
+    if (i % 5 == 0) places[sample] = nullptr;
+  }
+  for (const auto& [sample, place] : places) ASSERT_EQ(samples.find(sample, kSample), place) << sample;
+  for (std::uint64_t i = 0; i < kMany; i += 5) {
+    const std::uint64_t sample = i % 3 == 0 ? i : i << 40U;
+    ASSERT_NE(samples.add(sample, kSample), nullptr) << sample;
+  }
+  EXPECT_EQ(samples.add(std::uint64_t{1} << 60U, kSample), nullptr);
+  EXPECT_EQ(samples.find(2, kSample), nullptr);  // of the others none has this number
 }
 
 }  // namespace
