@@ -156,43 +156,58 @@ std::shared_ptr<const SourceImages> SourceImages::with_frames() const {
   const CodecSpec codec{CodecSpec::Kind::jpeg};
   if (!known_ || !keeps_jpeg_files(options_.preprocess, codec) || !codec.can_hold(spec_.spec)) return nullptr;
   if (cache_ && !options_.no_sample_digest) return nullptr;  // pixels are stored, or their digest is
-  if (std::none_of(known_->begin(), known_->end(), [](const Known& of) { return of.file.bytes != 0; }))
+  if (std::none_of(known_->begin(), known_->end(), [](const KnownImage& of) { return of.file.bytes != 0; }))
     return nullptr;
   return std::shared_ptr<const SourceImages>(new SourceImages(*this, codec));
 }
 
 void SourceImages::find_sizes(const Hooks& hooks) {
-  auto known = std::make_shared<std::vector<Known>>(plan_->list.inputs.size());
+  KeptSizes kept(*plan_, spec_, options_.max_pixels);
+  auto known = std::make_shared<std::vector<KnownImage>>(kept.read());
+  const bool was_kept = !known->empty();
+  if (!was_kept) {
+    kept.flush();
+    known->resize(plan_->list.inputs.size());
+  }
+  look_at_unknown(*known, hooks);
+  if (!was_kept) kept.write(*known);
+  for (KnownImage& image : *known)
+    if (image.width == 0) image = {1, 1, {}};  // an error of whoever reads it
+  known_ = std::move(known);
+}
+
+void SourceImages::look_at_unknown(std::vector<KnownImage>& known, const Hooks& hooks) const {
   constexpr std::size_t kStep = 64;  // threads that ask for each image alone wait for each other
   const auto look_at = [&](InputReader& reader, std::size_t i) {
     if (hooks.cancel != nullptr && hooks.cancel->load(std::memory_order_relaxed))
       throw Error(ErrorCode::cancelled, "cancelled while the sizes of images were read");
     try {
-      (*known)[i] = look(reader, i);
-    } catch (const UnusableImage&) {  // an error of whoever reads it
+      known[i] = look(reader, i);
+    } catch (const UnusableImage&) {
     } catch (const Error& error) {
       if (ends_run(error, false)) throw;
     }
   };
   std::vector<std::unique_ptr<InputReader>> readers(options_.threads());
   parallel_for(
-      options_.threads(), (known->size() + kStep - 1) / kStep, [&](unsigned thread, std::uint64_t step) {
+      options_.threads(), (known.size() + kStep - 1) / kStep, [&](unsigned thread, std::uint64_t step) {
         std::unique_ptr<InputReader>& reader = readers[thread];
-        if (!reader) reader = std::make_unique<InputReader>(plan_->list);
-        for (std::size_t i = step * kStep; i < std::min<std::size_t>((step + 1) * kStep, known->size()); ++i)
+        for (std::size_t i = step * kStep; i < std::min<std::size_t>((step + 1) * kStep, known.size()); ++i) {
+          if (known[i].width != 0) continue;
+          if (!reader) reader = std::make_unique<InputReader>(plan_->list);
           look_at(*reader, i);
+        }
       });
-  known_ = std::move(known);
 }
 
 // Reads no more of a JPEG file than its header needs, and decodes an image whose header does not tell its
 // size.
-SourceImages::Known SourceImages::look(InputReader& reader, std::uint64_t input) const {
+KnownImage SourceImages::look(InputReader& reader, std::uint64_t input) const {
   const Input& of = plan_->list.inputs[input];
   const auto known = [&](image::Size upright, std::span<const std::byte> front, std::uint64_t bytes) {
     const image::Box box =
         image::crop_box(image::resized_size(upright, options_.preprocess), options_.preprocess);
-    Known found{box.width, box.height, {}};
+    KnownImage found{box.width, box.height, {}};
     if (!front.empty()) found.file = image::jpeg_file_of(front, bytes).value_or(jpeg::FrameFile());
     return found;
   };
@@ -203,7 +218,7 @@ SourceImages::Known SourceImages::look(InputReader& reader, std::uint64_t input)
     is_jpeg = image::detect_format(file) == image::Format::jpeg;
     if (!is_jpeg || file.size() != most) break;
     try {
-      const Known found = known(size_in(file, 0, options_), file, plan_->sizes[input]);
+      const KnownImage found = known(size_in(file, 0, options_), file, plan_->sizes[input]);
       if (found.file.bytes != 0 || most == kFrontBytes.back()) return found;
     } catch (const Error&) {  // the header is longer, or the whole file tells why not
     }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "convert/engine/cached_samples.hpp"
+#include "convert/engine/kept_sizes.hpp"
 #include "convert/plan/plan.hpp"
 #include "convert/sources/input_file.hpp"
 #include "convert/sources/mapped_archive.hpp"
@@ -57,18 +58,12 @@ class SourceImages {
   // What threads share. A forked child makes its own: another thread may have held the lock.
   struct Shared;
 
-  // What the header of an image says, if samples are of any size. A file of no bytes: a frame does not hold
-  // it.
-  struct Known {
-    std::uint32_t width = 1;
-    std::uint32_t height = 1;
-    jpeg::FrameFile file;
-  };
-
   SourceImages(const SourceImages& pixels, CodecSpec codec);
   Shared& shared() const;
   void find_sizes(const Hooks& hooks);
-  Known look(InputReader& reader, std::uint64_t input) const;
+  // Those that cannot be used stay unknown.
+  void look_at_unknown(std::vector<KnownImage>& known, const Hooks& hooks) const;
+  KnownImage look(InputReader& reader, std::uint64_t input) const;
   bool gives_frames() const noexcept { return spec_.codec.kind == CodecSpec::Kind::jpeg; }
   std::unique_ptr<PlanReader> take_reader() const;
   void give_back(std::unique_ptr<PlanReader> reader) const;
@@ -89,7 +84,7 @@ class SourceImages {
   std::shared_ptr<const CachedSamples> cache_;
   Options options_;
   DatasetSpec spec_;
-  std::shared_ptr<const std::vector<Known>> known_;  // of samples of any size
+  std::shared_ptr<const std::vector<KnownImage>> known_;  // of samples of any size
   // By archive of the plan, if samples are frames. Null: members are not read in place.
   std::vector<std::unique_ptr<const MappedArchive>> mapped_;
   mutable std::atomic<Shared*> shared_;

@@ -76,7 +76,7 @@ class Contents {
  private:
   // With an index that is kept, or that will be.
   void list_file() {
-    TarIndexFile file(tar_index_folder(), archive.path, open_->fd());
+    TarIndexFile file(kept_files_folder(), archive.path, open_->fd());
     index_ = file.read();
     if (!index_) {
       file.flush();
@@ -272,7 +272,7 @@ InputList scan_tars(const ScanOptions& options) {
     contents[i]->list();
   });
   if (std::any_of(contents.begin(), contents.end(), [](const auto& part) { return part->wrote_index; }))
-    tidy_tar_indices(tar_index_folder());
+    tidy_kept_files(kept_files_folder());
   std::vector<SamplePart> parts;
   std::vector<RefusedMember> refused;
   std::size_t inputs = 0;

@@ -180,7 +180,7 @@ TEST_F(TarIndexFiles, AreWrittenBySeveralProcessesAtOnce) {
     EXPECT_EQ(status, 0);
   }
   write_text(folder_ / ".a.index.part", "");
-  tidy_tar_indices(folder_);
+  tidy_kept_files(folder_);
   std::size_t files = 0;
   for (const auto& entry : fs::directory_iterator(folder_))
     files += entry.path().extension() == ".index" ? 1 : 0;
@@ -192,7 +192,7 @@ TEST(TarIndexFolder, IsTheOneThatTheEnvironmentNames) {
     for (const auto& [name, value] :
          {std::pair("SHARDIFY_INDEX_DIR", own), std::pair("XDG_CACHE_HOME", cache), std::pair("HOME", home)})
       value != nullptr ? ::setenv(name, value, 1) : ::unsetenv(name);
-    return tar_index_folder().native();
+    return kept_files_folder().native();
   };
   EXPECT_EQ(with("/x/y", "/cache", "/home/me"), "/x/y");
   EXPECT_EQ(with("", "/cache", "/home/me"), "");
