@@ -27,9 +27,9 @@ class ViewDraws {
     std::span<const SampleSize> shapes;    // of samples of any size; else empty
     std::span<const BatchView> views;      // of this batch
   };
-  // Starts on the threads of the pool, while the feeder goes on: operations cost 0.3 us a view, of the 2 us in
-  // which a quick GPU makes a sample. Draws at once what costs less than to wake a thread. This object must
-  // outlive the pool.
+  // Starts on the threads of the pool, while the feeder goes on: operations cost 0.3 us a view, of the 2 us
+  // in which a quick GPU makes a sample. Draws at once what costs less than to wake a thread. This object
+  // must outlive the pool.
   void start(const Drawing& drawing, ThreadPool& pool);
   // Waits for what was started.
   void finish();

@@ -46,8 +46,8 @@ class ArchiveState {
 
 class KeptFile {
  public:
-  // `kind`: one word, in the name of the file and in its head. `names`: of what it is kept, for the name of the
-  // file; `state`: for which it is believed, without zeros. An empty folder: nothing is kept.
+  // `kind`: one word, in the name of the file and in its head. `names`: of what it is kept, for the name of
+  // the file; `state`: for which it is believed. An empty folder: nothing is kept.
   KeptFile(std::filesystem::path folder, std::string_view kind, std::string_view names,
            std::string_view state);
   // Nothing: there is none that is believed.

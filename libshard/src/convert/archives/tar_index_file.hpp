@@ -1,5 +1,5 @@
-// Keeps the index of a tar archive (tar_index.hpp) from one run to the next (kept_file.hpp). It is believed if
-// it describes places inside the archive, too.
+// Keeps the index of a tar archive (tar_index.hpp) from one run to the next (kept_file.hpp). To be believed
+// it must describe places inside the archive, too.
 #pragma once
 
 #include <cstdint>

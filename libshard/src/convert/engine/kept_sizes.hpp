@@ -1,5 +1,5 @@
-// KeptSizes: what the headers of images in archives say, kept from one run to the next (kept_file.hpp), so that
-// the next one need not read them.
+// KeptSizes: what the headers of images in archives say, kept from one run to the next (kept_file.hpp), so
+// that the next one need not read them.
 #pragma once
 
 #include <cstdint>
