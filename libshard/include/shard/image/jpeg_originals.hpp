@@ -33,6 +33,8 @@ struct JpegOriginal {
 // Nothing: its header is one that no frame holds, or longer, or says more pixels than its bytes can have.
 std::optional<jpeg::FrameFile> jpeg_file_of(std::span<const std::byte> front,
                                             std::uint64_t file_bytes) noexcept;
+// Whether it may have come from there: memory for its pixels can be planned with it.
+bool is_jpeg_file(const jpeg::FrameFile& file) noexcept;
 // The bytes of that frame.
 std::uint64_t jpeg_frame_bytes(const jpeg::FrameFile& file) noexcept;
 

@@ -15,6 +15,7 @@
 #include "base/text/quote.hpp"
 #include "convert/engine/plan_reader.hpp"
 #include "convert/plan/sample_maker.hpp"
+#include "convert/publish/journal.hpp"
 #include "shard/convert/decoding.hpp"
 #include "shard/error.hpp"
 #include "shard/image/jpeg_originals.hpp"
@@ -162,7 +163,7 @@ std::shared_ptr<const SourceImages> SourceImages::with_frames() const {
 }
 
 void SourceImages::find_sizes(const Hooks& hooks) {
-  KeptSizes kept(*plan_, spec_, options_.max_pixels);
+  KeptSizes kept(*plan_, serialize_plan(record_of(*plan_, spec_)) + fmt::to_string(options_.max_pixels));
   auto known = std::make_shared<std::vector<KnownImage>>(kept.read());
   const bool was_kept = !known->empty();
   if (!was_kept) {

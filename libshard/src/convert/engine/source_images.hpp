@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "convert/engine/cached_samples.hpp"
-#include "convert/engine/kept_sizes.hpp"
+#include "convert/plan/kept_sizes.hpp"
 #include "convert/plan/plan.hpp"
 #include "convert/sources/input_file.hpp"
 #include "convert/sources/mapped_archive.hpp"

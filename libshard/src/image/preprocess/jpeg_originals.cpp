@@ -27,6 +27,13 @@ bool is_of_another_kind(const Error& error) {
   return error.code() == ErrorCode::unsupported || error.code() == ErrorCode::corrupt;
 }
 
+// Each block has two codes at least, so no memory is taken for pixels that cannot be there.
+bool has_bytes_enough(const jpeg::FrameFile& file) noexcept {
+  const jpeg::Layout layout = jpeg::geometry_of(file);
+  const std::uint64_t least_bits = std::uint64_t{layout.mcus()} * layout.blocks_of_mcu * 2;
+  return least_bits <= std::uint64_t{file.bytes} * 8 && jpeg::frame_bytes(file) <= UINT32_MAX;
+}
+
 }  // namespace
 
 std::optional<jpeg::FrameFile> jpeg_file_of(std::span<const std::byte> front,
@@ -35,11 +42,16 @@ std::optional<jpeg::FrameFile> jpeg_file_of(std::span<const std::byte> front,
   if (!file || file_bytes >= jpeg::kMostIndexedBytes) return std::nullopt;
   file->bytes = static_cast<std::uint32_t>(file_bytes);
   file->orientation = jpeg_orientation(front);
-  // Each block has two codes at least, so no memory is taken for pixels that cannot be there.
-  const jpeg::Layout layout = jpeg::geometry_of(*file);
-  const std::uint64_t least_bits = std::uint64_t{layout.mcus()} * layout.blocks_of_mcu * 2;
-  if (least_bits > file_bytes * 8 || jpeg::frame_bytes(*file) > UINT32_MAX) return std::nullopt;
-  return file;
+  return has_bytes_enough(*file) ? file : std::nullopt;
+}
+
+bool is_jpeg_file(const jpeg::FrameFile& file) noexcept {
+  try {
+    jpeg::check_frame_file(file);
+  } catch (const Error&) {
+    return false;
+  }
+  return file.bytes < jpeg::kMostIndexedBytes && has_bytes_enough(file);
 }
 
 std::uint64_t jpeg_frame_bytes(const jpeg::FrameFile& file) noexcept { return jpeg::frame_bytes(file); }

@@ -1,4 +1,4 @@
-#include "convert/engine/kept_sizes.hpp"
+#include "convert/plan/kept_sizes.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,10 +13,7 @@
 #include "base/bytes.hpp"
 #include "base/digest/checksum.hpp"
 #include "base/unique_handle.hpp"
-#include "convert/engine/steps.hpp"
-#include "convert/publish/journal.hpp"
-#include "jpeg/frame.hpp"
-#include "shard/error.hpp"
+#include "shard/image/jpeg_originals.hpp"
 
 namespace shard::convert {
 
@@ -51,18 +48,12 @@ bool are_in_archives(const InputList& list) {
 bool is_right(const KnownImage& known, std::uint64_t file_bytes) {
   if ((known.width == 0) != (known.height == 0)) return false;
   if (known.file.bytes == 0) return true;
-  if (known.width == 0 || known.file.bytes != file_bytes) return false;
-  try {
-    jpeg::check_frame_file(known.file);
-  } catch (const Error&) {
-    return false;
-  }
-  return true;
+  return known.width != 0 && known.file.bytes == file_bytes && image::is_jpeg_file(known.file);
 }
 
 }  // namespace
 
-KeptSizes::KeptSizes(const Plan& plan, const DatasetSpec& spec, std::uint64_t max_pixels) : plan_(plan) {
+KeptSizes::KeptSizes(const Plan& plan, std::string_view options) : plan_(plan) {
   const InputList& list = plan.list;
   if (list.inputs.size() < kFewestImages || !are_in_archives(list)) return;
   std::string names;
@@ -76,8 +67,6 @@ KeptSizes::KeptSizes(const Plan& plan, const DatasetSpec& spec, std::uint64_t ma
     names += std::filesystem::absolute(archive.path, error).native() + '\n';
     states += state + '\n';
   }
-  // All that the sizes of samples depend on, beside the images.
-  const std::string options = serialize_plan(record_of(plan, spec)) + fmt::to_string(max_pixels);
   file_.emplace(kept_files_folder(), "sizes", fmt::format("{}{}", names, options),
                 fmt::format("{} images\n{}\n{}\n{}", list.inputs.size(), to_hex(xxh3(states)),
                             to_hex(digest_of_places(list)), to_hex(xxh3(options))));

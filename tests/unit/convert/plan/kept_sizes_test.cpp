@@ -1,5 +1,5 @@
 // Sizes of images in archives are looked at once, and again where anything is another one.
-#include "convert/engine/kept_sizes.hpp"
+#include "convert/plan/kept_sizes.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -17,6 +17,7 @@
 
 #include "base/unique_handle.hpp"
 #include "convert/engine/steps.hpp"
+#include "convert/publish/journal.hpp"
 #include "shard/convert/source.hpp"
 #include "shard/error.hpp"
 #include "small_conversion.hpp"
@@ -97,12 +98,11 @@ class KeptSizesTest : public SmallConversion {
   // Keeps other sizes than the images have. They are taken if they are believed.
   void keep_others(const Options& options) const {
     const Plan plan = make_plan(options);
-    const Dataset data = open_source(options);
     DatasetSpec spec = convert::spec_of(options, plan);
     spec.codec = {};
     std::vector<KnownImage> known(kImages, {7, 9, {}});
     known[3] = known[5] = {};
-    KeptSizes sizes(plan, spec, options.max_pixels);
+    KeptSizes sizes(plan, serialize_plan(record_of(plan, spec)) + fmt::to_string(options.max_pixels));
     sizes.flush();
     sizes.write(known);
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "convert/archives/kept_file.hpp"
@@ -26,8 +27,9 @@ class KeptSizes {
   // Below as many images, reading the headers again takes no time.
   static constexpr std::uint64_t kFewestImages = 1000;
 
-  // `spec`: of the samples. Nothing is kept of images that are not in archives on this machine.
-  KeptSizes(const Plan& plan, const DatasetSpec& spec, std::uint64_t max_pixels);
+  // `options`: all that the sizes of samples depend on, beside the images. Nothing is kept of images that are
+  // not in archives on this machine.
+  KeptSizes(const Plan& plan, std::string_view options);
   // By input. Empty: nothing that is believed.
   std::vector<KnownImage> read() const;
   // Before the images are looked at for write(): ArchiveState::flush().
