@@ -198,6 +198,38 @@ def curl(url, files, work, enter=()):
     ) - before
 
 
+def one_round(server, url, data, files, work, turn):
+    """What is compared, one after the other."""
+    size = sum(file.stat().st_size for file in files)
+    caches = [work / f"{what}-{turn}" for what in ("fetch", "first")]
+    server_cpu = cpu_of(server)
+    limit, curl_cpu = curl(url, files, work)
+    server_cpu = cpu_of(server) - server_cpu
+    bare = result(child(url, 0, caches[0], len(files), "--fetch"))
+    first = result(child(url, 1, caches[1]))
+    local = result(child(data, 2))
+    passing = result(child(url, 2))
+    found = {
+        "curl": limit / 1e6,
+        "fetch": size / bare["seconds"] / 1e6,
+        "decode": size / local["epochs"][1]["seconds"] / 1e6,
+        "first": first["epochs"][0]["fetched"] / first["epochs"][0]["seconds"] / 1e6,
+        "transit": size / passing["epochs"][1]["seconds"] / 1e6,
+        "cpu": {
+            "server": server_cpu,
+            "curl": curl_cpu,
+            "fetch": bare["cpu"],
+            "decode": local["cpu"] / 2,
+            "first": first["cpu"],
+        },
+        "first_batch": first["first_batch"],
+        "anonymous_kb": first["anonymous_kb"],
+    }
+    for cache in caches:
+        shutil.rmtree(cache)
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
@@ -218,34 +250,7 @@ def main():
         url = f"{server.url}/packed"
         rounds = []
         for turn in range(3):
-            caches = [work / f"{what}-{turn}" for what in ("fetch", "first")]
-            server_cpu = cpu_of(server)
-            limit, curl_cpu = curl(url, files, work)
-            server_cpu = cpu_of(server) - server_cpu
-            bare = result(child(url, 0, caches[0], len(files), "--fetch"))
-            first = result(child(url, 1, caches[1]))
-            local = result(child(data, 2))
-            passing = result(child(url, 2))
-            rounds.append(
-                {
-                    "curl": limit / 1e6,
-                    "fetch": size / bare["seconds"] / 1e6,
-                    "decode": size / local["epochs"][1]["seconds"] / 1e6,
-                    "first": first["epochs"][0]["fetched"] / first["epochs"][0]["seconds"] / 1e6,
-                    "transit": size / passing["epochs"][1]["seconds"] / 1e6,
-                    "cpu": {
-                        "server": server_cpu,
-                        "curl": curl_cpu,
-                        "fetch": bare["cpu"],
-                        "decode": local["cpu"] / 2,
-                        "first": first["cpu"],
-                    },
-                    "first_batch": first["first_batch"],
-                    "anonymous_kb": first["anonymous_kb"],
-                }
-            )
-            for cache in caches:
-                shutil.rmtree(cache)
+            rounds.append(one_round(server, url, data, files, work, turn))
         for what in "curl", "fetch", "decode", "first", "transit":
             found[f"{what}_mb_s"] = max(one[what] for one in rounds)
         best = max(rounds, key=lambda one: one["first"])

@@ -155,6 +155,61 @@ void refuse_second_loss(const DatasetInfo& from, const CodecSpec& codec, const s
                     quoted(path), to_string(from.codec)));
 }
 
+// What the threads of a repack share.
+struct Repacking {
+  const Dataset& source;
+  ShardWriterOptions options;
+  std::vector<Buffers> buffers;  // by thread
+  cli::Progress& progress;
+  std::uint64_t done = 0;  // samples
+};
+
+// Writes shard `number` to `path`.
+ShardSummary repack_shard(Repacking& all, std::uint32_t number, const fs::path& path) {
+  const ShardReader& reader = all.source.shard(number);
+  const DatasetSpec& spec = all.options;
+  all.options.planned_key_bytes = 0;
+  for (std::uint64_t sample = 0; sample < reader.size(); ++sample)
+    all.options.planned_key_bytes += reader.key(sample).size();
+  all.options.planned_rows.clear();
+  for (const ColumnSpec& column : spec.columns)
+    all.options.planned_rows.push_back(reader.columns().at(column.name).bytes.size() / column.row_bytes());
+  ShardWriter writer = ShardWriter::create(path, reader.size(), all.options);
+  const auto threads = static_cast<unsigned>(all.buffers.size());
+  parallel_for(threads, reader.size(), [&](unsigned thread, std::uint64_t sample) {
+    Buffers& own = all.buffers[thread];
+    reader.verify_sample(sample, own.sample);
+    read_columns(reader, spec.columns, sample, own.columns);
+    own.rows.assign(own.columns.begin(), own.columns.end());
+    own.fields.resize(spec.fields.size());
+    own.images.clear();
+    for (std::size_t f = 0; f < own.fields.size(); ++f)
+      own.images.push_back(kept_field(reader.images(f), sample, own.fields[f]));
+    writer.put(sample, reader.key(sample), own.rows, values_of(reader.images(), sample, own.sample),
+               own.images);
+    if (all.progress.due())
+      all.progress.update(fmt::format("{} of {} samples, {} of {} shards", all.done + sample,
+                                      all.source.size(), number, all.source.info().shards.size()));
+  });
+  return writer.publish();
+}
+
+void print_repacked(const RepackOptions& options, const DatasetInfo& from, const DatasetInfo& to,
+                    std::uint64_t samples) {
+  const auto bytes = [](const DatasetInfo& of) {
+    std::uint64_t sum = 0;
+    for (const ShardSummary& shard : of.shards) sum += shard.size_bytes;
+    return sum;
+  };
+  cli::out("{}: {} samples, codec {} -> {}, {} -> {} ({:.2f} of it)\n", path_text(options.folder),
+           cli::human_count(samples), to_string(from.codec), to_string(to.codec),
+           cli::human_bytes(bytes(from)), cli::human_bytes(bytes(to)),
+           static_cast<double>(bytes(to)) / static_cast<double>(bytes(from)));
+  if (to.codec.kind == CodecSpec::Kind::jpeg)
+    cli::out("all samples were encoded with quality {}: their pixels are no longer those of {}\n",
+             to.codec.level, path_text(options.path));
+}
+
 }  // namespace
 
 int repack(const RepackOptions& options) {
@@ -176,42 +231,13 @@ int repack(const RepackOptions& options) {
   const fs::path folder = options.folder;
   prepare_folder(folder, from);
 
-  ShardWriterOptions writer_options{info};
-  const unsigned threads = thread_count(options.jobs);
-  std::vector<Buffers> buffers(threads);
   cli::Progress progress(options.quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);
-  std::uint64_t done = 0;
+  Repacking all{source, ShardWriterOptions(info), std::vector<Buffers>(thread_count(options.jobs)), progress};
   for (std::uint32_t i = 0; i < from.shards.size(); ++i) {
-    const ShardReader& reader = source.shard(i);
     const fs::path path = folder / from.shards[i].file;
-    if (fs::exists(path)) {
-      info.shards.push_back(finished_shard(path, reader, info));
-    } else {
-      writer_options.planned_key_bytes = 0;
-      for (std::uint64_t sample = 0; sample < reader.size(); ++sample)
-        writer_options.planned_key_bytes += reader.key(sample).size();
-      writer_options.planned_rows.clear();
-      for (const ColumnSpec& spec : info.columns)
-        writer_options.planned_rows.push_back(reader.columns().at(spec.name).bytes.size() / spec.row_bytes());
-      ShardWriter writer = ShardWriter::create(path, reader.size(), writer_options);
-      parallel_for(threads, reader.size(), [&](unsigned thread, std::uint64_t sample) {
-        Buffers& own = buffers[thread];
-        reader.verify_sample(sample, own.sample);
-        read_columns(reader, info.columns, sample, own.columns);
-        own.rows.assign(own.columns.begin(), own.columns.end());
-        own.fields.resize(info.fields.size());
-        own.images.clear();
-        for (std::size_t f = 0; f < own.fields.size(); ++f)
-          own.images.push_back(kept_field(reader.images(f), sample, own.fields[f]));
-        writer.put(sample, reader.key(sample), own.rows, values_of(reader.images(), sample, own.sample),
-                   own.images);
-        if (progress.due())
-          progress.update(fmt::format("{} of {} samples, {} of {} shards", done + sample, source.size(), i,
-                                      from.shards.size()));
-      });
-      info.shards.push_back(writer.publish());
-    }
-    done += reader.size();
+    info.shards.push_back(fs::exists(path) ? finished_shard(path, source.shard(i), info)
+                                           : repack_shard(all, i, path));
+    all.done += source.shard(i).size();
   }
   progress.finish();
   const std::vector<std::byte> rejects = read_file(fs::path(options.path) / kRejectsFile, kMaxRejectsBytes);
@@ -223,20 +249,7 @@ int repack(const RepackOptions& options) {
   if (guard) guard->check();
   publish_file(folder / kDatasetFile, serialize_dataset(info));
 
-  if (!options.quiet) {
-    const auto bytes = [](const DatasetInfo& of) {
-      std::uint64_t sum = 0;
-      for (const ShardSummary& shard : of.shards) sum += shard.size_bytes;
-      return sum;
-    };
-    cli::out("{}: {} samples, codec {} -> {}, {} -> {} ({:.2f} of it)\n", path_text(folder),
-             cli::human_count(source.size()), to_string(from.codec), to_string(codec),
-             cli::human_bytes(bytes(from)), cli::human_bytes(bytes(info)),
-             static_cast<double>(bytes(info)) / static_cast<double>(bytes(from)));
-    if (codec.kind == CodecSpec::Kind::jpeg)
-      cli::out("all samples were encoded with quality {}: their pixels are no longer those of {}\n",
-               codec.level, path_text(options.path));
-  }
+  if (!options.quiet) print_repacked(options, from, info, source.size());
   return kExitOk;
 }
 

@@ -93,6 +93,31 @@ std::string how_to_go_on(const convert::Counters& c, bool follow) {
       human_count(c.resumed + c.stored + c.rejected), human_count(c.planned));
 }
 
+// A lost line does not end the run.
+void print_line(const std::string& line) { std::fwrite(line.data(), 1, line.size(), stderr); }
+void print_warning(const std::string& text) {
+  print_line(fmt::format("shardify: warning: {}\n", shard::cli::with_flags(text)));
+}
+
+convert::Summary run_engine(const shard::shardify::Arguments& arguments, convert::Counters& counters,
+                            convert::Listing& found) {
+  convert::Hooks hooks{&counters, &g_cancel};
+  hooks.planned = [&found](const convert::Listing& listing) {
+    found = listing;
+    for (const std::string& text : listing.warnings) print_warning(text);
+  };
+  if (!arguments.follow) return convert::run(arguments.options, hooks);
+  convert::FollowOptions how;
+  how.until = arguments.until;
+  how.warn = print_warning;
+  how.grown = [&](const convert::Summary& whole) {
+    if (arguments.quiet) return;
+    print_line(fmt::format("shardify: {} has {} samples in {} shards now\n",
+                           shard::quoted(arguments.options.out), human_count(whole.samples), whole.shards));
+  };
+  return convert::follow(arguments.options, how, hooks);
+}
+
 // Runs the conversion on another thread, so that this one can show progress and stop within a second after a
 // signal.
 convert::Summary run_watched(const shard::shardify::Arguments& arguments, convert::Listing& found) {
@@ -115,32 +140,7 @@ convert::Summary run_watched(const shard::shardify::Arguments& arguments, conver
   ::pthread_sigmask(SIG_BLOCK, &signals, &before);
   std::jthread engine([&] {
     try {
-      convert::Hooks hooks{&counters, &g_cancel};
-      hooks.planned = [&found](const convert::Listing& listing) {
-        found = listing;
-        for (const std::string& text : listing.warnings) {
-          const std::string line = fmt::format("shardify: warning: {}\n", shard::cli::with_flags(text));
-          std::fwrite(line.data(), 1, line.size(), stderr);  // a lost warning does not end the run
-        }
-      };
-      if (!arguments.follow) {
-        summary = convert::run(arguments.options, hooks);
-      } else {
-        convert::FollowOptions how;
-        how.until = arguments.until;
-        how.grown = [&](const convert::Summary& whole) {
-          if (arguments.quiet) return;
-          const std::string line =
-              fmt::format("shardify: {} has {} samples in {} shards now\n",
-                          shard::quoted(arguments.options.out), human_count(whole.samples), whole.shards);
-          std::fwrite(line.data(), 1, line.size(), stderr);
-        };
-        how.warn = [](const std::string& text) {
-          const std::string line = fmt::format("shardify: warning: {}\n", shard::cli::with_flags(text));
-          std::fwrite(line.data(), 1, line.size(), stderr);
-        };
-        summary = convert::follow(arguments.options, how, hooks);
-      }
+      summary = run_engine(arguments, counters, found);
     } catch (...) {
       error = std::current_exception();
     }

@@ -165,6 +165,25 @@ int run_load(LoadArguments& arguments, const std::string& command) {
   return 0;
 }
 
+// Of a data set that is made first.
+void add_making_options(CLI::App& sub, LoadArguments& arguments) {
+  sub.add_option("--make-random", arguments.make_random,
+                 R"(
+First write N pseudo-random samples to DATASET, if it does not exist)")
+      ->default_str("");
+  sub.add_option("--make-sparse", arguments.make_sparse,
+                 "The same with zeros in sparse files, to time opening")
+      ->default_str("");
+  sub.add_option("--make-shards", arguments.make_shards, "Shards of --make-sparse");
+  sub.add_option("--make-side", arguments.make_side, "Rows and columns of the samples made");
+  sub.add_flag("--make-any-size", arguments.make_any_size,
+               "Each sample has rows and columns of its own, 0.6 to 1.4 of --make-side");
+  sub.add_option("--make-channels", arguments.make_channels, "Their channels, 1 to 4096");
+  sub.add_option("--make-dtype", arguments.make_dtype,
+                 "Their dtype: u8 or u16 (NHWC), or f16, bf16 or f32 (NCHW)")
+      ->type_name("u8|u16|f16|bf16|f32");
+}
+
 }  // namespace
 
 void add_load(const Subcommands& subcommands) {
@@ -230,21 +249,7 @@ Compare checksums while loading: never, first_epoch or always)")
   add_repeat_option(sub, arguments->load.repeats, "Number of repeats");
   sub.add_option("--first-epochs", arguments->load.first_epochs,
                  "Time the first N epochs one by one, before the warm-up");
-  sub.add_option("--make-random", arguments->make_random,
-                 R"(
-First write N pseudo-random samples to DATASET, if it does not exist)")
-      ->default_str("");
-  sub.add_option("--make-sparse", arguments->make_sparse,
-                 "The same with zeros in sparse files, to time opening")
-      ->default_str("");
-  sub.add_option("--make-shards", arguments->make_shards, "Shards of --make-sparse");
-  sub.add_option("--make-side", arguments->make_side, "Rows and columns of the samples made");
-  sub.add_flag("--make-any-size", arguments->make_any_size,
-               "Each sample has rows and columns of its own, 0.6 to 1.4 of --make-side");
-  sub.add_option("--make-channels", arguments->make_channels, "Their channels, 1 to 4096");
-  sub.add_option("--make-dtype", arguments->make_dtype,
-                 "Their dtype: u8 or u16 (NHWC), or f16, bf16 or f32 (NCHW)")
-      ->type_name("u8|u16|f16|bf16|f32");
+  add_making_options(sub, *arguments);
   add_quick_option(sub, arguments->load.repeats, arguments->load.seconds, 0.5);
   add_output_options(sub, arguments->outputs, "Write the report with every sample as JSON");
   cli::show_in_help(sub, {"--cache",       "--device", "--transport", "--batch-size", "--prefetch",

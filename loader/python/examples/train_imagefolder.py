@@ -95,6 +95,17 @@ class Shards:
             yield images, batch.soft_labels(self.classes) if self.mix else batch.labels
 
 
+def resume(checkpoint, parts, data, device):
+    """Returns the epoch to begin with."""
+    if not checkpoint or not os.path.exists(checkpoint):
+        return 0
+    saved = torch.load(checkpoint, map_location=device, weights_only=True)
+    for name, part in parts.items():
+        part.load_state_dict(saved[name])
+    data.load_state(saved["loader"])
+    return saved["loader"]["epoch"]
+
+
 def main():
     args = options()
     distributed = "LOCAL_RANK" in os.environ
@@ -118,17 +129,8 @@ def main():
         model.parameters(), args.lr * args.batch_size * world / 256, momentum=0.9, weight_decay=1e-4
     )
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, args.epochs * data.length)
-    begin = 0
-    if args.checkpoint and os.path.exists(args.checkpoint):
-        saved = torch.load(args.checkpoint, map_location=device, weights_only=True)
-        for part, state in (
-            (model, saved["model"]),
-            (optimizer, saved["optimizer"]),
-            (schedule, saved["schedule"]),
-        ):
-            part.load_state_dict(state)
-        data.load_state(saved["loader"])
-        begin = saved["loader"]["epoch"]
+    parts = {"model": model, "optimizer": optimizer, "schedule": schedule}
+    begin = resume(args.checkpoint, parts, data, device)
     net = (
         nn.parallel.DistributedDataParallel(
             model, device_ids=[device.index] if device.type == "cuda" else None
@@ -141,13 +143,8 @@ def main():
     def save():
         if not (args.checkpoint and first):
             return
-        parts = {
-            "model": model.state_dict(),
-            "optimizer": optimizer.state_dict(),
-            "schedule": schedule.state_dict(),
-            "loader": data.state(),
-        }
-        torch.save(parts, args.checkpoint + ".new")
+        states = {name: part.state_dict() for name, part in parts.items()}
+        torch.save(states | {"loader": data.state()}, args.checkpoint + ".new")
         os.replace(args.checkpoint + ".new", args.checkpoint)
 
     starved, steps, since, clock = Starved(device), 0, 0, time.perf_counter()

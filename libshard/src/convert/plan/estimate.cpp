@@ -66,6 +66,61 @@ std::uint64_t encoded_further(const Plan& plan, FurtherReader& further, image::D
   return bytes;
 }
 
+// What samples of the plan came to, in all.
+struct Measured {
+  double seconds = 0;
+  std::uint64_t file_bytes = 0;
+  std::uint64_t compressed = 0;
+  std::uint64_t packed = 0;
+  std::uint64_t sample_bytes = 0;
+  std::uint64_t values = 0;
+};
+
+// Converts some of the images, in this thread, and counts them in `result`.
+Measured measure_some(const Options& options, const Plan& plan, const Hooks& hooks, Estimate& result) {
+  InputReader reader(plan.list);
+  FurtherReader further(plan.further);
+  SampleMaker maker(options.preprocess, options.codec);
+  image::DecodeOptions decode = decode_options(options, hooks.cancel);
+  const SampleSpec spec = options.preprocess.sample_spec();
+  const Codec codec(options.codec, spec, options.preprocess.normalization);
+  std::optional<Codec> packer;
+  if (!options.preprocess.wide())
+    packer.emplace(CodecSpec{CodecSpec::Kind::packed}, spec, options.preprocess.normalization);
+
+  Measured all;
+  const Stopwatch watch;
+  const std::uint64_t wanted = std::min<std::uint64_t>(kImages, result.inputs);
+  for (std::uint64_t k = 0; k < wanted && all.seconds < kSeconds; ++k) {
+    const std::uint64_t index = k * result.inputs / wanted;
+    const Input& input = plan.list.inputs[index];
+    ++result.sampled;
+    try {
+      const auto file = reader.read(input);
+      further.read(index, 0);
+      all.file_bytes += file.size() + further.bytes_read();
+      decode.page = input.page_number();
+      if (options.pages && input.page == Input::kNoPage) require_counted(file);
+      result.sampled_warnings.add(maker.run_file(file, decode));
+      const SampleSpec& made = maker.made();
+      const SampleValues image = maker.values();
+      all.compressed += image.frame ? image.bytes.size() : codec.encode(maker.sample(), made).size();
+      all.sample_bytes += maker.sample().size();
+      all.values += made.elements();
+      all.compressed +=
+          encoded_further(plan, further, maker.decoder(), decode, file, input, made, all.sample_bytes);
+      if (packer) all.packed += packer->encode(maker.sample(), made).size();
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::cancelled) throw;
+      ++result.sampled_rejects;
+      if (result.sampled_reject_list.size() < kNamedRejects)
+        result.sampled_reject_list.push_back({input.key(), reject_reason(error)});
+    }
+    all.seconds = watch.seconds();
+  }
+  return all;
+}
+
 }  // namespace
 
 Estimate estimate(const Options& given, const Hooks& hooks) {
@@ -89,64 +144,20 @@ Estimate estimate(const Options& given, const Hooks& hooks) {
   if (!is_remote(options.out)) result.free_bytes = free_bytes_at(options.out);
   count_classes(plan, result);
 
-  InputReader reader(plan.list);
-  FurtherReader further(plan.further);
-  SampleMaker maker(options.preprocess, options.codec);
-  image::DecodeOptions decode = decode_options(options, hooks.cancel);
-  const SampleSpec spec = options.preprocess.sample_spec();
-  const Codec codec(options.codec, spec, options.preprocess.normalization);
-  std::optional<Codec> packer;
-  if (!options.preprocess.wide())
-    packer.emplace(CodecSpec{CodecSpec::Kind::packed}, spec, options.preprocess.normalization);
-
-  const Stopwatch watch;
-  double seconds = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t compressed = 0;
-  std::uint64_t packed = 0;
-  std::uint64_t samples_bytes = 0;
-  std::uint64_t values = 0;
-  const std::uint64_t wanted = std::min<std::uint64_t>(kImages, result.inputs);
-  for (std::uint64_t k = 0; k < wanted && seconds < kSeconds; ++k) {
-    const std::uint64_t index = k * result.inputs / wanted;
-    const Input& input = plan.list.inputs[index];
-    ++result.sampled;
-    try {
-      const auto file = reader.read(input);
-      further.read(index, 0);
-      bytes += file.size() + further.bytes_read();
-      decode.page = input.page_number();
-      if (options.pages && input.page == Input::kNoPage) require_counted(file);
-      result.sampled_warnings.add(maker.run_file(file, decode));
-      const SampleSpec& made = maker.made();
-      const SampleValues values_of_image = maker.values();
-      compressed +=
-          values_of_image.frame ? values_of_image.bytes.size() : codec.encode(maker.sample(), made).size();
-      samples_bytes += maker.sample().size();
-      values += made.elements();
-      compressed += encoded_further(plan, further, maker.decoder(), decode, file, input, made, samples_bytes);
-      if (packer) packed += packer->encode(maker.sample(), made).size();
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::cancelled) throw;
-      ++result.sampled_rejects;
-      if (result.sampled_reject_list.size() < kNamedRejects)
-        result.sampled_reject_list.push_back({input.key(), reject_reason(error)});
-    }
-    seconds = watch.seconds();
-  }
+  const Measured all = measure_some(options, plan, hooks, result);
   const std::uint64_t good = result.sampled - result.sampled_rejects;
-  result.seconds_per_image = seconds / static_cast<double>(result.sampled);
+  result.seconds_per_image = all.seconds / static_cast<double>(result.sampled);
   result.seconds = result.seconds_per_image * static_cast<double>(result.inputs) / options.threads();
-  if (good > 0) result.mean_input_bytes = bytes / good;
-  if (good > 0) result.mean_packed_bytes = packed / good;
-  if (good > 0) result.mean_values = static_cast<double>(values) / static_cast<double>(good);
-  if (good > 0 && spec.is_free()) {
-    result.sample_bytes = samples_bytes / good;
+  if (good > 0) result.mean_input_bytes = all.file_bytes / good;
+  if (good > 0) result.mean_packed_bytes = all.packed / good;
+  if (good > 0) result.mean_values = static_cast<double>(all.values) / static_cast<double>(good);
+  if (good > 0 && options.preprocess.sample_spec().is_free()) {
+    result.sample_bytes = all.sample_bytes / good;
     result.out_bytes = result.inputs * result.sample_bytes;
   }
   if (good > 0)
     result.compressed_ratio =
-        static_cast<double>(compressed) / static_cast<double>(good * result.sample_bytes);
+        static_cast<double>(all.compressed) / static_cast<double>(good * result.sample_bytes);
   return result;
 }
 

@@ -6,7 +6,7 @@ import fcntl
 import io
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import _check
@@ -40,6 +40,25 @@ def _type(pyarrow: Any, field: Any) -> Any:
     for extent in reversed(field.shape):
         element = pyarrow.list_(element, extent)
     return pyarrow.list_(element) if field.kind == "ragged" else element
+
+
+def _parquet_columns(pyarrow: Any, data: Dataset, named: Sequence[str], images: Sequence[str]) -> list[Any]:
+    fields = [
+        ("key", pyarrow.string()),
+        ("image", pyarrow.binary()),
+        ("label", _type(pyarrow, data.fields["label"])),
+    ]
+    if data.classes:
+        fields.append(("class", pyarrow.string()))
+    for name in named:
+        if any(name == taken for taken, _ in fields):
+            raise InvalidArgumentError(f"the column {name!r} has the name of another one in the file")
+        fields.append((name, _type(pyarrow, data.fields[name])))
+    for name in images:
+        if any(name == taken for taken, _ in fields):
+            raise InvalidArgumentError(f"the image {name!r} has the name of another column in the file")
+        fields.append((name, pyarrow.binary()))
+    return fields
 
 
 def to_parquet(
@@ -77,22 +96,8 @@ def to_parquet(
     if batch_size < 1:
         raise InvalidArgumentError(f"batch_size is {batch_size}; it must be at least 1")
     named = data.columns[1:]
-    fields = [
-        ("key", pyarrow.string()),
-        ("image", pyarrow.binary()),
-        ("label", _type(pyarrow, data.fields["label"])),
-    ]
-    if data.classes:
-        fields.append(("class", pyarrow.string()))
-    for name in named:
-        if any(name == taken for taken, _ in fields):
-            raise InvalidArgumentError(f"the column {name!r} has the name of another one in the file")
-        fields.append((name, _type(pyarrow, data.fields[name])))
     images = list(data.info["images"])
-    for name in images:
-        if any(name == taken for taken, _ in fields):
-            raise InvalidArgumentError(f"the image {name!r} has the name of another column in the file")
-        fields.append((name, pyarrow.binary()))
+    fields = _parquet_columns(pyarrow, data, named, images)
     facts = {
         "sample": f"{data.dtype} {list(data.shape)} {data.layout}",
         "mean": data.mean,

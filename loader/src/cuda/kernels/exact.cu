@@ -261,22 +261,12 @@ __device__ void deliver_sums(const Launch& launch, const ExactBlock& block, cons
   deliver_pixels<kChannels>(launch, block.shared->tables, aligned, min(kQuad, block.columns - x), out, bytes);
 }
 
-// One tile and band of one sample, by all threads of the block. `rows`: of the band.
-template <std::uint32_t kChannels>
-__device__ void exact_part(const Launch& launch, const ExactShape& shape, const SampleGeometry& geometry,
-                           std::uint32_t width, std::uint32_t rows, std::uint32_t sample, ExactBlock& block,
-                           std::int32_t* column_weights, std::int32_t* row_weights) {
+// What each column and row of a part sees, by all threads of the block.
+__device__ void find_weights(const ExactShape& shape, const SampleRecord& record,
+                             const SampleGeometry& geometry, std::uint32_t width, std::uint32_t rows,
+                             const ExactBlock& block, std::int32_t* column_weights,
+                             std::int32_t* row_weights) {
   ExactShared& shared = *block.shared;
-  const std::uint32_t quads = (block.columns + kQuad - 1) / kQuad;
-  const SampleRecord record = launch.records[sample];
-  const bool planar = launch.in.plane != 1;
-  const std::uint32_t pixel = planar ? 1 : kChannels;
-  block.sample = sample;
-  block.row_step = std::uint64_t{geometry.stored_width} * pixel;
-  block.plane_step = std::uint64_t{geometry.stored_width} * geometry.stored_height;
-  block.reach = geometry.stored_width - record.left;
-  block.box = record.source + record.top * block.row_step + std::uint64_t{record.left} * pixel;
-  __syncthreads();  // the last sample is done
   if (threadIdx.x < block.columns) {
     const std::uint32_t at = block.left + threadIdx.x;
     const std::int32_t x =
@@ -303,6 +293,25 @@ __device__ void exact_part(const Launch& launch, const ExactShape& shape, const 
     }
     shared.row_count[row] = count;
   }
+}
+
+// One tile and band of one sample, by all threads of the block. `rows`: of the band.
+template <std::uint32_t kChannels>
+__device__ void exact_part(const Launch& launch, const ExactShape& shape, const SampleGeometry& geometry,
+                           std::uint32_t width, std::uint32_t rows, std::uint32_t sample, ExactBlock& block,
+                           std::int32_t* column_weights, std::int32_t* row_weights) {
+  ExactShared& shared = *block.shared;
+  const std::uint32_t quads = (block.columns + kQuad - 1) / kQuad;
+  const SampleRecord record = launch.records[sample];
+  const bool planar = launch.in.plane != 1;
+  const std::uint32_t pixel = planar ? 1 : kChannels;
+  block.sample = sample;
+  block.row_step = std::uint64_t{geometry.stored_width} * pixel;
+  block.plane_step = std::uint64_t{geometry.stored_width} * geometry.stored_height;
+  block.reach = geometry.stored_width - record.left;
+  block.box = record.source + record.top * block.row_step + std::uint64_t{record.left} * pixel;
+  __syncthreads();  // the last sample is done
+  find_weights(shape, record, geometry, width, rows, block, column_weights, row_weights);
   block.all_columns =
       __syncthreads_and(threadIdx.x >= block.columns || shared.column_count[threadIdx.x] != 0) != 0;
   block.all_rows = __syncthreads_and(threadIdx.x >= rows || shared.row_count[threadIdx.x] != 0) != 0;

@@ -117,6 +117,39 @@ __device__ void find_weights(const ExactFloatShape& shape, const SampleRecord& r
   }
 }
 
+// The box of a stored sample: its first element, and the distances of rows, channels and pixels.
+struct StoredBox {
+  const std::uint8_t* source;
+  std::uint64_t first;
+  std::uint64_t row_step;
+  std::uint64_t plane_step;
+  std::uint32_t pixel;
+};
+
+// The columns of stored rows [first, first + count), `used` values in each, by all threads of the block.
+// `values`: [stored row][column][channel].
+template <std::uint32_t kChannels>
+__device__ void columns_of(FloatType dtype, const StoredBox& box, std::uint32_t tile, std::uint32_t first,
+                           std::uint32_t count, std::uint32_t used, const ExactFloatShared& shared,
+                           const float* column_weights, float* values) {
+  const std::uint32_t pitch = tile * kChannels;
+  for (std::uint32_t i = threadIdx.x; i < count * used; i += kThreads) {
+    const std::uint32_t row = i / used;
+    const std::uint32_t j = i - row * used;
+    const std::uint32_t x = j / kChannels;
+    const std::uint32_t channel = j - x * kChannels;
+    const std::uint64_t from = box.first + (first + row) * box.row_step + channel * box.plane_step +
+                               std::uint64_t{shared.column_first[x]} * box.pixel;
+    FloatSum sum;
+    for (std::uint32_t k = 0; k < shared.column_count[x]; ++k) {
+      const float weight = column_weights[k * tile + x];
+      if (weight == 0.0F) continue;
+      sum.add(load_float(dtype, box.source, from + std::uint64_t{k} * box.pixel), weight);
+    }
+    values[row * pitch + j] = sum.value;
+  }
+}
+
 // By all threads of the block. `values`: [stored row][column][channel].
 template <std::uint32_t kChannels>
 __device__ void make_part(const FloatLaunch& floats, const ExactFloatShape& shape,
@@ -135,24 +168,10 @@ __device__ void make_part(const FloatLaunch& floats, const ExactFloatShape& shap
   __syncthreads();  // the last part is done
   find_weights(shape, record, geometry, part, shared, column_weights, row_weights);
   __syncthreads();
-
-  // The columns of stored rows [first, first + count).
+  const StoredBox stored{record.source, box, row_step, plane_step, pixel};
   const auto make_columns = [&](std::uint32_t first, std::uint32_t count) {
-    for (std::uint32_t i = threadIdx.x; i < count * used; i += kThreads) {
-      const std::uint32_t row = i / used;
-      const std::uint32_t j = i - row * used;
-      const std::uint32_t x = j / kChannels;
-      const std::uint32_t channel = j - x * kChannels;
-      const std::uint64_t from = box + (first + row) * row_step + channel * plane_step +
-                                 std::uint64_t{shared.column_first[x]} * pixel;
-      FloatSum sum;
-      for (std::uint32_t k = 0; k < shared.column_count[x]; ++k) {
-        const float weight = column_weights[k * shape.tile + x];
-        if (weight == 0.0F) continue;
-        sum.add(load_float(floats.stored, record.source, from + std::uint64_t{k} * pixel), weight);
-      }
-      values[row * pitch + j] = sum.value;
-    }
+    columns_of<kChannels>(floats.stored, stored, shape.tile, first, count, used, shared, column_weights,
+                          values);
   };
   // Adds taps [begin, end) of output row `row`. `of_begin`: the stored value of tap `begin`.
   const auto add_taps = [&](std::uint32_t row, std::uint32_t begin, std::uint32_t end, const float* of_begin,
@@ -194,13 +213,13 @@ __device__ void make_part(const FloatLaunch& floats, const ExactFloatShape& shap
       constexpr std::uint32_t kSums = (kMaxTile * kChannels + kThreads - 1) / kThreads;
       FloatSum sums[kSums];
       for (std::uint32_t done = 0; done < count; done += shape.stored_rows) {
-        const std::uint32_t stored = min(shape.stored_rows, count - done);
-        make_columns(first + done, stored);
+        const std::uint32_t rows = min(shape.stored_rows, count - done);
+        make_columns(first + done, rows);
         __syncthreads();
 #pragma unroll
         for (std::uint32_t s = 0; s < kSums; ++s) {
           const std::uint32_t j = threadIdx.x + s * kThreads;
-          if (j < used) add_taps(begin, done, done + stored, values + j, sums[s]);
+          if (j < used) add_taps(begin, done, done + rows, values + j, sums[s]);
         }
         __syncthreads();
       }

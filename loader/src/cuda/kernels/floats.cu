@@ -76,6 +76,67 @@ __device__ void float_weights(std::int32_t box, std::int32_t out, std::int32_t x
     weights[k * stride] = float_weight(box, out, x, taps, k, total);
 }
 
+// What each column and row of a tile sees, by all threads of the block.
+__device__ void find_taps(const Launch& launch, const SampleRecord& record, std::uint32_t left,
+                          std::uint32_t top, std::uint32_t columns, std::uint32_t rows, std::uint32_t tile,
+                          FloatShared& shared, float* column_weights, float* row_weights) {
+  const auto box_width = static_cast<std::int32_t>(record.width);
+  const auto box_height = static_cast<std::int32_t>(record.height);
+  const auto out_width = static_cast<std::int32_t>(launch.out.width);
+  const auto out_height = static_cast<std::int32_t>(launch.out.height);
+  if (threadIdx.x < columns) {
+    const auto at = static_cast<std::int32_t>(left + threadIdx.x);
+    const std::int32_t x = record.flip != 0 ? out_width - 1 - at : at;
+    const Taps taps = taps_of(box_width, out_width, x);
+    float_weights(box_width, out_width, x, taps, column_weights + threadIdx.x, tile);
+    shared.columns[threadIdx.x] = taps;
+  } else if (threadIdx.x >= kMaxTile && threadIdx.x < kMaxTile + rows) {
+    const std::uint32_t row = threadIdx.x - kMaxTile;
+    const auto y = static_cast<std::int32_t>(top + row);
+    const Taps taps = taps_of(box_height, out_height, y);
+    float_weights(box_height, out_height, y, taps, row_weights + row, kBandRows);
+    shared.rows[row] = taps;
+  }
+}
+
+// The columns of `stored` rows from element `begin` on, `pitch` values in each, a warp for a row. `values`:
+// [stored row][column][channel].
+template <std::uint32_t kChannels>
+__device__ void columns_of(const FloatLaunch& floats, const SampleRecord& record, std::uint64_t begin,
+                           std::uint32_t stored, std::uint32_t pitch, std::uint32_t tile,
+                           const FloatShared& shared, const float* column_weights, float* values) {
+  const Axes& axes = floats.launch.in;
+  for (std::uint32_t row = threadIdx.x / kWarp; row < stored; row += kThreads / kWarp) {
+    const std::uint64_t in = begin + row * axes.row;
+    for (std::uint32_t j = threadIdx.x % kWarp; j < pitch; j += kWarp) {
+      const std::uint32_t x = j / kChannels;
+      const std::uint32_t channel = j - x * kChannels;
+      const Taps taps = shared.columns[x];
+      std::uint64_t pixel = in + channel * axes.plane + std::uint64_t{taps.first} * axes.pixel;
+      const float* weight = column_weights + x;
+      float sum = __fmul_rn(load_float(floats.stored, record.source, pixel), *weight);
+      for (std::uint32_t k = 1; k < taps.count; ++k) {
+        pixel += axes.pixel;
+        weight += tile;
+        sum = __fadd_rn(sum, __fmul_rn(load_float(floats.stored, record.source, pixel), *weight));
+      }
+      values[row * pitch + j] = sum;
+    }
+  }
+}
+
+// Of one output value, from stored rows that are `pitch` apart.
+__device__ float sum_of_rows(const float* value, std::uint32_t pitch, const float* weight,
+                             std::uint32_t count) {
+  float sum = __fmul_rn(*value, *weight);
+  for (std::uint32_t k = 1; k < count; ++k) {
+    value += pitch;
+    weight += kBandRows;
+    sum = __fadd_rn(sum, __fmul_rn(*value, *weight));
+  }
+  return sum;
+}
+
 template <std::uint32_t kChannels>
 __global__ void __launch_bounds__(kThreads)
     resize_floats(const __grid_constant__ FloatLaunch floats, const __grid_constant__ FloatShape shape) {
@@ -129,23 +190,7 @@ __global__ void __launch_bounds__(kThreads)
       continue;  // the same for all threads of the block
     }
     __syncthreads();  // the last sample is done
-    const auto box_width = static_cast<std::int32_t>(record.width);
-    const auto box_height = static_cast<std::int32_t>(record.height);
-    const auto out_width = static_cast<std::int32_t>(launch.out.width);
-    const auto out_height = static_cast<std::int32_t>(launch.out.height);
-    if (threadIdx.x < columns) {
-      const auto at = static_cast<std::int32_t>(left + threadIdx.x);
-      const std::int32_t x = record.flip != 0 ? out_width - 1 - at : at;
-      const Taps taps = taps_of(box_width, out_width, x);
-      float_weights(box_width, out_width, x, taps, column_weights + threadIdx.x, shape.tile);
-      shared.columns[threadIdx.x] = taps;
-    } else if (threadIdx.x >= kMaxTile && threadIdx.x < kMaxTile + rows) {
-      const std::uint32_t row = threadIdx.x - kMaxTile;
-      const auto y = static_cast<std::int32_t>(top + row);
-      const Taps taps = taps_of(box_height, out_height, y);
-      float_weights(box_height, out_height, y, taps, row_weights + row, kBandRows);
-      shared.rows[row] = taps;
-    }
+    find_taps(launch, record, left, top, columns, rows, shape.tile, shared, column_weights, row_weights);
     __syncthreads();
 
     for (std::uint32_t begin = 0; begin < rows;) {
@@ -155,38 +200,17 @@ __global__ void __launch_bounds__(kThreads)
         ++end;
       const std::uint32_t stored = shared.rows[end - 1].first + shared.rows[end - 1].count - first;
 
-      for (std::uint32_t row = warp; row < stored; row += kWarps) {
-        const std::uint64_t in = box + (first + row) * launch.in.row;
-        for (std::uint32_t j = lane; j < pitch; j += kWarp) {
-          const std::uint32_t x = j / kChannels;
-          const std::uint32_t channel = j - x * kChannels;
-          const Taps taps = shared.columns[x];
-          std::uint64_t pixel = in + channel * launch.in.plane + std::uint64_t{taps.first} * launch.in.pixel;
-          const float* weight = column_weights + x;
-          float sum = __fmul_rn(load_float(floats.stored, record.source, pixel), *weight);
-          for (std::uint32_t k = 1; k < taps.count; ++k) {
-            pixel += launch.in.pixel;
-            weight += shape.tile;
-            sum = __fadd_rn(sum, __fmul_rn(load_float(floats.stored, record.source, pixel), *weight));
-          }
-          values[row * pitch + j] = sum;
-        }
-      }
+      columns_of<kChannels>(floats, record, box + first * launch.in.row, stored, pitch, shape.tile, shared,
+                            column_weights, values);
       __syncthreads();
 
       for (std::uint32_t row = begin + warp; row < end; row += kWarps) {
         const Taps taps = shared.rows[row];
         const float* const tap_rows = values + (taps.first - first) * pitch;
         for_row(sample, row, [&](std::uint32_t x, std::uint32_t channel, std::uint64_t element) {
-          const float* value = tap_rows + x * kChannels + channel;
-          const float* weight = row_weights + row;
-          float sum = __fmul_rn(*value, *weight);
-          for (std::uint32_t k = 1; k < taps.count; ++k) {
-            value += pitch;
-            weight += kBandRows;
-            sum = __fadd_rn(sum, __fmul_rn(*value, *weight));
-          }
-          store_float(floats, first_channel + channel, sum, element);
+          const float* const value = tap_rows + x * kChannels + channel;
+          store_float(floats, first_channel + channel,
+                      sum_of_rows(value, pitch, row_weights + row, taps.count), element);
         });
       }
       __syncthreads();

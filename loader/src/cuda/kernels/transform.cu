@@ -125,6 +125,100 @@ std::size_t transform_scratch_bytes(const TransformWork& work) noexcept {
          normalization_bytes(work);
 }
 
+namespace {
+
+// Sets a record for each sample, and a second one for those that are unpacked to be resized. Returns how
+// many there are.
+std::size_t write_records(const TransformWork& work, bool unpacks_first, SampleRecord* records) {
+  const std::size_t samples = work.sources.size();
+  for (std::size_t i = 0; i < samples; ++i) {
+    const SampleCrop& crop = work.crops[i];
+    records[i] = {reinterpret_cast<const std::uint8_t*>(work.sources[i]),
+                  crop.left,
+                  crop.top,
+                  crop.width,
+                  crop.height,
+                  crop.flip ? 1U : 0U,
+                  work.frame_bytes.empty() ? 0 : frame_units(work.frame_bytes[i])};
+  }
+  if (!unpacks_first) return samples;
+  const std::byte* const room = work.only_decodes() ? work.target : work.unpacked;
+  if (room == nullptr)
+    throw Error(ErrorCode::invalid_argument, "transform: there is no room to unpack samples to be resized");
+  auto* place = reinterpret_cast<const std::uint8_t*>(room);
+  for (std::size_t i = 0; i < samples; ++i) {
+    records[samples + i] = records[i];
+    records[samples + i].source = place;
+    place += work.sizes.empty() ? work.stored.size_bytes()
+                                : unpacked_room(work.stored.sized(work.sizes[i].height, work.sizes[i].width));
+  }
+  return 2 * samples;
+}
+
+void write_geometry(const TransformWork& work, std::span<const std::uint32_t> units,
+                    SampleGeometry* geometry) {
+  const std::size_t samples = work.sources.size();
+  for (std::size_t i = 0; i < samples; ++i) {
+    geometry[i] = geometry_of(work, i);
+    if (!units.empty()) geometry[i].first_token = units[i];
+  }
+  for (std::size_t i = 0, few = 0, many = samples; i < samples; ++i)
+    geometry[gpu::sees_many(work, work.crops[i]) ? --many : few++].ranked = static_cast<std::uint32_t>(i);
+}
+
+void write_normalization(const TransformWork& work, float* numbers) {
+  for (std::size_t c = 0; c < work.stored.channels; ++c) {
+    numbers[c] = mean_of(work.normalization, c);
+    numbers[work.stored.channels + c] = std_of(work.normalization, c);
+  }
+}
+
+// Packed samples of which views are resized: unpacks them, and then makes the views, if there are any.
+void launch_unpack_and_resize(const TransformWork& work, Launch launch, const gpu::Unpacking& unpacking,
+                              cudaStream_t stream) {
+  TransformWork unpacked = work;
+  unpacked.stored.layout = Layout::nhwc;
+  Launch first = launch;
+  if (work.sizes.empty()) first.geometry = nullptr;  // all have one size
+  first.values = Values::same;
+  first.out = axes_of(unpacked.stored);
+  first.planar_out = false;
+  first.target = work.unpacked;
+  gpu::launch_unpack(first, unpacking, stream);
+  gpu::check_launch("unpacking");
+  if (work.only_decodes()) return;
+  launch.records += work.sources.size();
+  launch.in = first.out;
+  if (work.exact)
+    gpu::launch_exact(unpacked, launch, stream);
+  else
+    gpu::launch_resize(unpacked, launch, stream);
+}
+
+void launch_views(const TransformWork& work, const Launch& launch, bool resized, cudaStream_t stream) {
+  const bool of_bytes = work.stored.dtype == DType::u8 && !is_wide(work.stored);
+  gpu::Unpacking unpacking = make_unpacking(work, resized);
+  if (!work.sizes.empty()) unpacking.strips = most_strips(work);
+  if (!work.frame_bytes.empty() && resized) {
+    launch_unpack_and_resize(work, launch, unpacking, stream);
+  } else if (!work.frame_bytes.empty()) {
+    gpu::launch_unpack(launch, unpacking, stream);
+  } else if (work.exact && of_bytes) {
+    gpu::launch_exact(work, launch, stream);
+  } else if (work.exact) {
+    gpu::launch_exact_floats(work, launch, stream);
+  } else if (!of_bytes && (resized || converts_floats(work))) {
+    gpu::launch_floats(work, launch, resized, stream);
+  } else if (resized) {
+    gpu::launch_resize(work, launch, stream);
+  } else {
+    gpu::launch_copy(work, launch, stream);
+  }
+  gpu::check_launch("the transform");
+}
+
+}  // namespace
+
 bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* device, cudaStream_t stream,
                       const TransformLaunch& with) {
   check_work(work);
@@ -139,35 +233,13 @@ bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
   }
   const bool packed = !work.frame_bytes.empty();
   bool resized = work.exact;
-  auto* const records = reinterpret_cast<SampleRecord*>(pinned + sizeof(Tables));
   for (std::size_t i = 0; i < samples; ++i) {
     check_crop(work, i);
     if (packed) check_frame(work, i);
-    const SampleCrop& crop = work.crops[i];
-    resized = resized || resizes(work, crop);
-    records[i] = {reinterpret_cast<const std::uint8_t*>(work.sources[i]),
-                  crop.left,
-                  crop.top,
-                  crop.width,
-                  crop.height,
-                  crop.flip ? 1U : 0U,
-                  packed ? frame_units(work.frame_bytes[i]) : 0};
+    resized = resized || resizes(work, work.crops[i]);
   }
-  std::size_t uploaded = samples;
-  if (packed && resized) {
-    const std::byte* const room = work.only_decodes() ? work.target : work.unpacked;
-    if (room == nullptr)
-      throw Error(ErrorCode::invalid_argument, "transform: there is no room to unpack samples to be resized");
-    auto* place = reinterpret_cast<const std::uint8_t*>(room);
-    for (std::size_t i = 0; i < samples; ++i) {
-      records[samples + i] = records[i];
-      records[samples + i].source = place;
-      place += work.sizes.empty()
-                   ? work.stored.size_bytes()
-                   : unpacked_room(work.stored.sized(work.sizes[i].height, work.sizes[i].width));
-    }
-    uploaded = 2 * samples;
-  }
+  const std::size_t uploaded =
+      write_records(work, packed && resized, reinterpret_cast<SampleRecord*>(pinned + sizeof(Tables)));
   const bool of_bytes = work.stored.dtype == DType::u8 && !is_wide(work.stored);
   const ValueMap* const map =
       of_bytes && work.delivered.dtype != DType::u8 ? &cached_value_map(work) : nullptr;
@@ -175,67 +247,19 @@ bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
       map != nullptr && !(with.tables_there && std::memcmp(pinned, map->bits.data(), sizeof(Tables)) == 0);
   if (tables) std::memcpy(pinned, map->bits.data(), sizeof(Tables));
   const std::size_t begin = tables ? 0 : sizeof(Tables);
-  std::size_t end = sizeof(Tables) + uploaded * sizeof(SampleRecord);
-  const std::size_t geometry_at = end;
-  if (work.exact) {
-    auto* const geometry = reinterpret_cast<SampleGeometry*>(pinned + end);
-    for (std::size_t i = 0; i < samples; ++i) {
-      geometry[i] = geometry_of(work, i);
-      if (!with.units.empty()) geometry[i].first_token = with.units[i];
-    }
-    for (std::size_t i = 0, few = 0, many = samples; i < samples; ++i)
-      geometry[gpu::sees_many(work, work.crops[i]) ? --many : few++].ranked = static_cast<std::uint32_t>(i);
-    end += samples * sizeof(SampleGeometry);
-  }
-  const std::size_t normalization_at = end;
-  if (const std::size_t bytes = normalization_bytes(work); bytes != 0) {
-    auto* const numbers = reinterpret_cast<float*>(pinned + end);
-    for (std::size_t c = 0; c < work.stored.channels; ++c) {
-      numbers[c] = mean_of(work.normalization, c);
-      numbers[work.stored.channels + c] = std_of(work.normalization, c);
-    }
-    end += bytes;
-  }
+  const std::size_t geometry_at = sizeof(Tables) + uploaded * sizeof(SampleRecord);
+  if (work.exact) write_geometry(work, with.units, reinterpret_cast<SampleGeometry*>(pinned + geometry_at));
+  const std::size_t normalization_at = geometry_at + (work.exact ? samples * sizeof(SampleGeometry) : 0);
+  const std::size_t numbers = normalization_bytes(work);
+  if (numbers != 0) write_normalization(work, reinterpret_cast<float*>(pinned + normalization_at));
+  const std::size_t end = normalization_at + numbers;
   launch_upload({device + begin, pinned + begin, end - begin}, stream, with.upload);
   Launch launch = make_launch(work, map, device);
   launch.own_sizes = !with.units.empty();
   launch.normalization = reinterpret_cast<const float*>(device + normalization_at);
   if (work.exact) launch.geometry = reinterpret_cast<const SampleGeometry*>(device + geometry_at);
-  gpu::Unpacking unpacking = make_unpacking(work, resized);
-  if (!work.sizes.empty()) unpacking.strips = most_strips(work);
-  if (packed && resized) {
-    TransformWork unpacked = work;
-    unpacked.stored.layout = Layout::nhwc;
-    Launch first = launch;
-    if (work.sizes.empty()) first.geometry = nullptr;  // all have one size
-    first.values = Values::same;
-    first.out = axes_of(unpacked.stored);
-    first.planar_out = false;
-    first.target = work.unpacked;
-    gpu::launch_unpack(first, unpacking, stream);
-    gpu::check_launch("unpacking");
-    if (work.only_decodes()) return with.tables_there;
-    launch.records += samples;
-    launch.in = first.out;
-    if (work.exact)
-      gpu::launch_exact(unpacked, launch, stream);
-    else
-      gpu::launch_resize(unpacked, launch, stream);
-  } else if (packed) {
-    gpu::launch_unpack(launch, unpacking, stream);
-  } else if (work.exact && of_bytes) {
-    gpu::launch_exact(work, launch, stream);
-  } else if (work.exact) {
-    gpu::launch_exact_floats(work, launch, stream);
-  } else if (!of_bytes && (resized || converts_floats(work))) {
-    gpu::launch_floats(work, launch, resized, stream);
-  } else if (resized) {
-    gpu::launch_resize(work, launch, stream);
-  } else {
-    gpu::launch_copy(work, launch, stream);
-  }
-  gpu::check_launch("the transform");
-  return with.tables_there || map != nullptr;
+  launch_views(work, launch, resized, stream);
+  return with.tables_there || (map != nullptr && !(packed && resized && work.only_decodes()));
 }
 
 }  // namespace shard
