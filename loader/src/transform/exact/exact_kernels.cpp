@@ -40,8 +40,10 @@ constexpr std::size_t kBlocks = kBytes / 16;  // of 128 bits
 static_assert(4 * kBlocks <= ExactColumns::kUnitMultiple);
 
 // Sums of low and of high products. The second ones are used on targets whose widening product keeps halves
-// apart.
+// apart. On NEON a vector has a constructor of its own, which an implicit one cannot call: it is not compiled for
+// the target.
 struct Sum {
+  HWY_INLINE Sum() {}
   V32 low;
   V32 low2;
   V32 high;
@@ -49,8 +51,10 @@ struct Sum {
 };
 
 HWY_INLINE Sum half_unit() {
-  const V32 zero = hn::Zero(D32());
-  return {hn::Set(D32(), exact::kHalf), zero, zero, zero};
+  Sum sum;
+  sum.low = hn::Set(D32(), exact::kHalf);
+  sum.low2 = sum.high = sum.high2 = hn::Zero(D32());
+  return sum;
 }
 
 HWY_INLINE void accumulate(V16 values, V16 low, V16 high, Sum& sum) {
