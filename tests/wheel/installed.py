@@ -18,6 +18,8 @@ import sysconfig
 import time
 from pathlib import Path
 
+# What runs programs of another machine (tests/wheel/emulated.bash).
+EMULATOR = os.environ.get("SHARD_TEST_EMULATOR", "").split()
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 started = time.perf_counter()
 
@@ -29,7 +31,7 @@ def done(what):
 
 
 def run(*command):
-    result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    result = subprocess.run([*EMULATOR, *map(str, command)], capture_output=True, text=True)
     assert result.returncode == 0, f"{command}: exit code {result.returncode}\n{result.stdout}{result.stderr}"
     return result.stdout
 
@@ -129,7 +131,7 @@ def main(work, images=None):
         ctypes.CDLL("libopenblas.so.0")
     except OSError:
         refused = subprocess.run(
-            [SCRIPTS / "shardbench", "matmul", "--quick"], capture_output=True, text=True
+            [*EMULATOR, SCRIPTS / "shardbench", "matmul", "--quick"], capture_output=True, text=True
         )
         assert refused.returncode != 0 and "OpenBLAS" in refused.stderr, refused
         done(f"shardbench matmul: {refused.stderr.splitlines()[-1]}")
