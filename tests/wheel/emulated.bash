@@ -29,7 +29,8 @@ emulated_system() { # MACHINE SUITE
       for file in "$work"/debian/var/cache/apt/archives/*.deb; do
         dpkg-deb --fsys-tarfile "$file" | tar -C "$work/debian" --keep-directory-symlink -xf -
       done
-      rm -rf "$work"/debian/{debootstrap,var/cache/apt/archives/*.deb}
+      rm -rf "$work"/debian/{debootstrap,proc,var/cache/apt/archives/*.deb} # proc may be a link to this system's
+      mkdir "$work/debian/proc"
       tar -C "$work/debian" -cf "$tar.new" . && mv "$tar.new" "$tar"
     fi
     rm -rf --one-file-system "$work/debian"
@@ -49,10 +50,10 @@ emulated_system() { # MACHINE SUITE
   fi
 }
 # Without network but the loopback interface. PROGRAM is a path from the root on.
-emulated() { # [--userspec=USER] PROGRAM ARGUMENTS ...
+emulated() { # [--userspec=USER] PROGRAM ARGUMENTS ...; $cpu: qemu's name of a CPU
   local user=()
   if [[ $1 == --userspec=* ]]; then user=("$1") && shift; fi
-  env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LANG=C.UTF-8 "SHARD_TEST_EMULATOR=$emulator" \
+  env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LANG=C.UTF-8 "QEMU_CPU=${cpu:-max}" "SHARD_TEST_EMULATOR=$emulator" \
     unshare -n sh -c 'ip link set lo up; exec chroot "$@"' sh "${user[@]}" "$chroot_folder" "$emulator" "$@"
 }
 emulated_as_user() { emulated --userspec=65534:65534 "$@"; }
@@ -85,30 +86,40 @@ convert_all() { # FOLDER_OF_PROGRAMS WORK [COMMAND ...]: the programs run by the
   done < <(conversions)
 }
 
+# CPUs whose vectors differ: NEON alone, and with SVE.
+cpus_of() { # MACHINE
+  if [ "$1" = aarch64 ]; then echo cortex-a72 max; fi
+}
+
 # Data sets and batches have the same bytes as this machine's.
-same_as_here() { # WHEEL_HERE VERSION_THERE
-  local name folder options here=$work/here differ='' version python
-  IFS=' ' read -r version python < <(pythons_for "$1")
+same_as_here() { # MACHINE WHEEL_HERE
+  local name here=$work/here there=$chroot_folder/tmp/same differ='' version python cpu
+  IFS=' ' read -r version python < <(pythons_for "$2")
   "$python" -m venv "$here/venv"
-  "$here/venv/bin/pip" install --quiet --disable-pip-version-check --no-index "$(numpy_for "$version")"/*.whl "$1"
-  mkdir -m 777 "$chroot_folder/tmp/same"
+  "$here/venv/bin/pip" install --quiet --disable-pip-version-check --no-index "$(numpy_for "$version")"/*.whl "$2"
   cp -r tests/golden/images "$here/"
-  cp -r tests/golden/images "$chroot_folder/tmp/same/"
-  chmod -R a+rX "$chroot_folder/tmp/same"
-  convert_all "$here/venv/bin" "$here" env >"$work/log"
-  convert_all /opt/venv/bin /tmp/same emulated_as_user >"$work/log"
-  for name in photos $(conversions | cut -d ' ' -f 1); do
-    diff -r "$here/$name" "$chroot_folder/tmp/same/$name" >>"$work/differ" || differ+=" $name"
-  done
+  convert_all "$here/venv/bin" "$here" env >"$work/log" 2>&1
   (cd "$here" && venv/bin/python "$root/tests/wheel/batches.py" train any jpeg) >"$work/batches-here"
-  emulated_as_user /opt/venv/bin/python /wheels/batches.py /tmp/same/{train,any,jpeg} >"$work/batches"
-  differ+=$(diff "$work/batches-here" "$work/batches" | sed -n 's/^< \([^ ]* [^ ]*\) .*/ batches: \1;/p' | paste -sd '')
+  for cpu in $(cpus_of "$1"); do
+    rm -rf "$there"
+    mkdir -m 777 "$there"
+    cp -r tests/golden/images "$there/"
+    chmod -R a+rX "$there"
+    convert_all /opt/venv/bin /tmp/same emulated_as_user >"$work/log" 2>&1
+    emulated_as_user /opt/venv/bin/python /wheels/batches.py /tmp/same/{train,any,jpeg} >"$work/batches"
+    for name in photos $(conversions | cut -d ' ' -f 1); do
+      diff -r "$here/$name" "$there/$name" >>"$work/differ" || differ+=" $cpu: $name"
+    done
+    differ+=$(diff "$work/batches-here" "$work/batches" | sed -n "s/^< \([^ ]* [^ ]*\) .*/ $cpu: batches of \1/p" | paste -sd '')
+  done
   if [ -n "$differ" ]; then
     echo "other bytes than on $(uname -m):$differ" >&2
     head -n 20 "$work/differ" >&2
     return 1
   fi
-  echo "  $(conversions | wc -l) data sets ($(du -ch "$here"/*/*.safetensors | tail -n 1 | cut -f 1) of shards) and $(wc -l <"$work/batches") ways to load have the same bytes as on $(uname -m)"
+  echo "  the same bytes as on $(uname -m), with the CPUs $(cpus_of "$1"):" \
+    "$(conversions | wc -l) data sets ($(du -ch "$here"/*/*.safetensors | tail -n 1 | cut -f 1)), $(wc -l <"$work/batches") ways to load"
+  rm -rf "$here" "$there"
 }
 
 wheel_of_another_machine() { # MACHINE WHEEL WHEEL_HERE
@@ -133,7 +144,7 @@ wheel_of_another_machine() { # MACHINE WHEEL WHEEL_HERE
   echo "  pip install, numpy present: $seconds s"
   emulated_as_user /opt/venv/bin/python /wheels/installed.py /tmp/made
   if [ -n "$3" ]; then
-    same_as_here "$3"
+    same_as_here "$1" "$3"
   else
     echo "  SKIPPED: comparing with what this machine makes: no wheel of it beside this one"
   fi
