@@ -78,11 +78,11 @@ END
 convert_all() { # FOLDER_OF_PROGRAMS WORK [COMMAND ...]: the programs run by the command
   local programs=$1 work=$2 name folder options
   shift 2
-  "$@" "$programs/shardbench" synth "$work/photos" --count 40
+  "$@" "$programs/shardbench" synth "$work/photos" --count 40 || return 1
   while read -r name folder options; do
     # shellcheck disable=SC2086 # are words
-    "$@" "$programs/shardify" "$work/$folder" "$work/$name" $options
-    "$@" "$programs/shardctl" verify "$work/$name"
+    "$@" "$programs/shardify" "$work/$folder" "$work/$name" $options </dev/null || return 1
+    "$@" "$programs/shardctl" verify "$work/$name" </dev/null || return 1
   done < <(conversions)
 }
 
@@ -98,14 +98,20 @@ same_as_here() { # MACHINE WHEEL_HERE
   "$python" -m venv "$here/venv"
   "$here/venv/bin/pip" install --quiet --disable-pip-version-check --no-index "$(numpy_for "$version")"/*.whl "$2"
   cp -r tests/golden/images "$here/"
-  convert_all "$here/venv/bin" "$here" env >"$work/log" 2>&1
+  convert_all "$here/venv/bin" "$here" env >"$work/log" 2>&1 || {
+    tail -n 5 "$work/log" >&2
+    return 1
+  }
   (cd "$here" && venv/bin/python "$root/tests/wheel/batches.py" train any jpeg) >"$work/batches-here"
   for cpu in $(cpus_of "$1"); do
     rm -rf "$there"
     mkdir -m 777 "$there"
     cp -r tests/golden/images "$there/"
     chmod -R a+rX "$there"
-    convert_all /opt/venv/bin /tmp/same emulated_as_user >"$work/log" 2>&1
+    convert_all /opt/venv/bin /tmp/same emulated_as_user >"$work/log" 2>&1 || {
+      tail -n 5 "$work/log" >&2
+      return 1
+    }
     emulated_as_user /opt/venv/bin/python /wheels/batches.py /tmp/same/{train,any,jpeg} >"$work/batches"
     for name in photos $(conversions | cut -d ' ' -f 1); do
       diff -r "$here/$name" "$there/$name" >>"$work/differ" || differ+=" $cpu: $name"
