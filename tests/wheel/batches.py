@@ -1,4 +1,4 @@
-"""What an installed wheel delivers from data sets, as one digest per way of loading: the same on every machine.
+"""What an installed wheel delivers from data sets, one digest for each way to load: the same everywhere.
 
     python batches.py DATA ...
 
@@ -45,7 +45,9 @@ def ways_for_one_size():
         "bfloat16": {"dtype": "bfloat16", **crop},
         "geometry": {"augment": sl.Augment(ops=geometry, **crop)},
         "colours": {"augment": sl.Augment(ops=colours, **crop)},
-        "rand_augment": {"augment": sl.Augment.rand_augment(2, 9, interpolation="bilinear", erasing=0.5, **crop)},
+        "rand_augment": {
+            "augment": sl.Augment.rand_augment(2, 9, interpolation="bilinear", erasing=0.5, **crop)
+        },
         "auto_augment": {"augment": sl.Augment.auto_augment(**crop)},
         "aug_mix": {"augment": sl.Augment.aug_mix(**crop)},
         "mixed": {"mixup": 0.2, "cutmix": 1.0, "dtype": "float32", **crop},

@@ -37,16 +37,23 @@ def run(*command):
 
 
 def bitmaps(folder, side):
-    """Writes a BMP and a PNM (P6), by hand. The pixels of each by its key: bytes, [row, column, red green blue]."""
+    """Writes a BMP and a PNM (P6), by hand. The pixels of each by its key, [row, column, channel] as bytes."""
     folder.mkdir()
     bmp, pnm = (
-        bytes(5 * y + factor * x + 61 * channel & 255 for y in range(side) for x in range(side) for channel in range(3))
+        bytes(
+            5 * y + factor * x + 61 * channel & 255
+            for y in range(side)
+            for x in range(side)
+            for channel in range(3)
+        )
         for factor in (3, 7)
     )
     # From the last row to the first, blue first. A row must have a multiple of 4 bytes.
     body = bmp[::-1]
     body = b"".join(
-        body[at + 3 * x : at + 3 * x + 3] for at in range(0, len(body), 3 * side) for x in reversed(range(side))
+        body[at + 3 * x : at + 3 * x + 3]
+        for at in range(0, len(body), 3 * side)
+        for x in reversed(range(side))
     )
     head = struct.pack("<2sIHHI", b"BM", 54 + len(body), 0, 0, 54)
     head += struct.pack("<IiiHHIIiiII", 40, side, side, 1, 24, 0, len(body), 2835, 2835, 0, 0)

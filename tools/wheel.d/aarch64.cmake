@@ -1,6 +1,6 @@
-# CMake's toolchain file of tools/wheel --aarch64: Debian's cross compiler (g++-aarch64-linux-gnu). Nothing of
-# this machine is found in place of the other one's: CMAKE_FIND_ROOT_PATH has what tools/wheel.d/libraries built.
-# What is linked finds no more there, so that -lm stays what tools/wheel.d/glibc made.
+# CMake's toolchain file of tools/wheel --aarch64: Debian's cross compiler (g++-aarch64-linux-gnu). Nothing
+# of this machine is found in place of the other one's: CMAKE_FIND_ROOT_PATH has what tools/wheel.d/libraries
+# built. What is linked finds no more there, so that -lm stays what tools/wheel.d/glibc made.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

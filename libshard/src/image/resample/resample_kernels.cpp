@@ -55,8 +55,8 @@ constexpr std::uint32_t kMinTilePairs = 128;
 static_assert(kRows <= kMaxBatchRows);
 
 // Sums of low and high products. The second ones are used on targets whose widening product keeps halves
-// apart. There each result is the sum of two lanes, so what rounds it is added at the end, and not where a sum
-// begins.
+// apart. There each result is the sum of two lanes, so what rounds it is added at the end, and not where a
+// sum begins.
 constexpr bool kTwoSums = !HWY_ARCH_X86;
 constexpr std::int32_t kHalf = 1 << (kPrecisionBits - 1);
 

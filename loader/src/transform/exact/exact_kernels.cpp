@@ -40,12 +40,12 @@ constexpr std::size_t kBlocks = kBytes / 16;  // of 128 bits
 static_assert(4 * kBlocks <= ExactColumns::kUnitMultiple);
 
 // Sums of low and of high products. The second ones are used on targets whose widening product keeps halves
-// apart. There each result is the sum of two lanes, so what rounds it is added at the end, and not where a sum
-// begins.
+// apart. There each result is the sum of two lanes, so what rounds it is added at the end, and not where a
+// sum begins.
 constexpr bool kTwoSums = !HWY_ARCH_X86;
 
-// On NEON a vector has a constructor of its own, which an implicit one cannot call: it is not compiled for the
-// target.
+// On NEON a vector has a constructor of its own, which an implicit one cannot call: it is not compiled for
+// the target.
 struct Sum {
   HWY_INLINE Sum() {}
   V32 low;
