@@ -45,7 +45,9 @@ shard_need_pkg(libhwy libhwy-dev)
 shard_need_pkg(liburing liburing-dev)
 if(SHARD_BUILD_TOOLS)
   shard_need_module(CLI11 libcli11-dev)
-  shard_need_pkg(openblas libopenblas-dev)  # shardbench matmul and pipeline load it when they run
+  if(NOT SHARD_FOREIGN_ARCHIVE)  # a wheel's users install it themselves
+    shard_need_pkg(openblas libopenblas-dev)  # shardbench matmul and pipeline load it when they run
+  endif()
 endif()
 if(SHARD_BUILD_TESTS)
   shard_need_module(GTest libgtest-dev)

@@ -44,6 +44,7 @@ ROOMS = {
     "tools/cli": ("cli", "base remote format"),
     "tools/shardify": ("shardify", "base remote format image convert cli"),
     "tools/shardctl": ("shardctl", "base remote format image convert loader cli"),
+    "tools/one": ("one", "shardify shardctl bench"),
     "bench": ("bench", "base remote format image convert cli loader"),
     "loader/python": ("python", "base remote format image convert loader"),
     "docs/examples": ("examples", "base remote format image convert loader"),

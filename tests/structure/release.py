@@ -21,9 +21,10 @@ WHEEL = "shardloader-{}-cp312-abi3-manylinux_2_28_x86_64.whl"
 # Makes a wheel that has its list of components.
 MAKE_WHEEL = """#!/usr/bin/env python3
 import pathlib, sys, zipfile
-assert sys.argv[1:] == ["3.11", "3.12"], sys.argv
+machine = "aarch64" if sys.argv[1:2] == ["--aarch64"] else "x86_64"
+assert sys.argv[-2:] == ["3.11", "3.12"], sys.argv
 pathlib.Path("dist").mkdir(exist_ok=True)
-with zipfile.ZipFile("dist/WHEEL", "w") as wheel:
+with zipfile.ZipFile("dist/WHEEL".replace("x86_64", machine), "w") as wheel:
     wheel.writestr("shardloader-VERSION.dist-info/sboms/shardloader.cdx.json", '{"components": []}')
 """
 TEST_WHEEL = '#!/bin/sh\necho "$@" >build/tested\n'
@@ -108,11 +109,12 @@ class Release(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         folder, wheel = self.root / "dist/release", WHEEL.format(version())
         sums = dict(line.split("  ")[::-1] for line in (folder / "SHA256SUMS").read_text().splitlines())
-        names = {wheel, f"shardify-{version()}.tar.gz", f"shardloader-{version()}.cdx.json"}
+        other = wheel.replace("x86_64", "aarch64")
+        names = {wheel, other, f"shardify-{version()}.tar.gz", f"shardloader-{version()}.cdx.json"}
         self.assertEqual(set(sums), names | {"recipe.yaml", "NOTES.md"})
         for name, digest in sums.items():
             self.assertEqual(hashlib.sha256((folder / name).read_bytes()).hexdigest(), digest)
-        self.assertEqual((self.root / "build/tested").read_text().strip(), f"dist/{wheel}")
+        self.assertEqual((self.root / "build/tested").read_text().split(), [f"dist/{other}", f"dist/{wheel}"])
         self.assertIn('"components"', (folder / f"shardloader-{version()}.cdx.json").read_text())
         recipe = (folder / "recipe.yaml").read_text()
         self.assertNotIn("env.get", recipe)

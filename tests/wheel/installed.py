@@ -11,12 +11,15 @@ import ctypes
 import os
 import shutil
 import statistics
+import struct
 import subprocess
 import sys
 import sysconfig
 import time
 from pathlib import Path
 
+# What runs programs of another machine (tests/wheel/emulated.bash).
+EMULATOR = os.environ.get("SHARD_TEST_EMULATOR", "").split()
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 started = time.perf_counter()
 
@@ -28,9 +31,35 @@ def done(what):
 
 
 def run(*command):
-    result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    result = subprocess.run([*EMULATOR, *map(str, command)], capture_output=True, text=True)
     assert result.returncode == 0, f"{command}: exit code {result.returncode}\n{result.stdout}{result.stderr}"
     return result.stdout
+
+
+def bitmaps(folder, side):
+    """Writes a BMP and a PNM (P6), by hand. The pixels of each by its key, [row, column, channel] as bytes."""
+    folder.mkdir()
+    bmp, pnm = (
+        bytes(
+            5 * y + factor * x + 61 * channel & 255
+            for y in range(side)
+            for x in range(side)
+            for channel in range(3)
+        )
+        for factor in (3, 7)
+    )
+    # From the last row to the first, blue first. A row must have a multiple of 4 bytes.
+    body = bmp[::-1]
+    body = b"".join(
+        body[at + 3 * x : at + 3 * x + 3]
+        for at in range(0, len(body), 3 * side)
+        for x in reversed(range(side))
+    )
+    head = struct.pack("<2sIHHI", b"BM", 54 + len(body), 0, 0, 54)
+    head += struct.pack("<IiiHHIIiiII", 40, side, side, 1, 24, 0, len(body), 2835, 2835, 0, 0)
+    (folder / "a.bmp").write_bytes(head + body)
+    (folder / "b.ppm").write_bytes(f"P6 {side} {side} 255\n".encode() + pnm)
+    return {"a.bmp": bmp, "b.ppm": pnm}
 
 
 def main(work, images=None):
@@ -97,13 +126,19 @@ def main(work, images=None):
             rows += len(labels)
         assert rows == len(data) // 8 * 8
     done(f"README's lines: 2 epochs of {rows} images")
+    written = bitmaps(work / "bitmaps", side=40)
+    made = sl.convert(str(work / "bitmaps"), work / "from-bitmaps", size=40)
+    assert made.rejects == 0, (work / "from-bitmaps" / "rejects.csv").read_text()
+    read = sl.Dataset(work / "from-bitmaps")
+    assert {read.keys[i]: read[i][0].tobytes() for i in range(len(read))} == written, "other pixels"
+    done("BMP and PNM: the pixels that were written")
     facts = run(sys.executable, "-m", "shardloader", "info", work / "train")
     assert f"{len(data)} of" in facts, facts
     try:
         ctypes.CDLL("libopenblas.so.0")
     except OSError:
         refused = subprocess.run(
-            [SCRIPTS / "shardbench", "matmul", "--quick"], capture_output=True, text=True
+            [*EMULATOR, SCRIPTS / "shardbench", "matmul", "--quick"], capture_output=True, text=True
         )
         assert refused.returncode != 0 and "OpenBLAS" in refused.stderr, refused
         done(f"shardbench matmul: {refused.stderr.splitlines()[-1]}")

@@ -47,12 +47,15 @@ constexpr std::size_t kLanes = hn::MaxLanes(D8());
 constexpr std::size_t kParts = kStripColumns / kLanes;
 static_assert(kParts * kLanes == kStripColumns && kLanes >= 16);
 
-// A register of the strip: 32 bytes in one vector or two.
+// A register of the strip: 32 bytes in one vector or two. On NEON a vector has a constructor of its own,
+// which an implicit one cannot call: it is not compiled for the target.
 struct Row {
+  HWY_INLINE Row() {}
   V8 part[kParts];
 };
 
 struct RowMask {
+  HWY_INLINE RowMask() {}
   M8 part[kParts];
 };
 

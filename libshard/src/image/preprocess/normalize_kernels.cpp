@@ -5,6 +5,8 @@
 // divisors, which the caller finds.
 #include "image/preprocess/normalize_kernels.hpp"
 
+// Vectors of unknown length are not written; such CPUs have fixed ones as well.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "image/preprocess/normalize_kernels.cpp"
 #include <hwy/foreach_target.h>
@@ -17,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace shard::image::HWY_NAMESPACE {
 namespace {
 
-#if HWY_TARGET == HWY_SCALAR || HWY_HAVE_SCALABLE || HWY_TARGET == HWY_RVV
+#if HWY_TARGET == HWY_SCALAR
 
 void planes_u8(const std::uint8_t* rgb, std::size_t width, const std::array<std::byte*, 3>& planes) {
   for (std::size_t x = 0; x < width; ++x) {

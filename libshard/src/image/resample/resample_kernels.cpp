@@ -13,6 +13,8 @@
 // Vertical: lanes are byte columns; a pair row holds the two rows' bytes side by side.
 #include "image/resample/resample_kernels.hpp"
 
+// Vectors of unknown length cannot lie in arrays; such CPUs have fixed ones as well.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "image/resample/resample_kernels.cpp"
 #include <hwy/foreach_target.h>
@@ -26,7 +28,7 @@ HWY_BEFORE_NAMESPACE();
 namespace shard::image::HWY_NAMESPACE {
 namespace {
 
-#if HWY_TARGET == HWY_SCALAR || HWY_HAVE_SCALABLE || HWY_TARGET == HWY_RVV
+#if HWY_TARGET == HWY_SCALAR
 
 ResampleKernels choose_resample_kernels() { return scalar_resample_kernels(); }
 
@@ -53,7 +55,11 @@ constexpr std::uint32_t kMinTilePairs = 128;
 static_assert(kRows <= kMaxBatchRows);
 
 // Sums of low and high products. The second ones are used on targets whose widening product keeps halves
-// apart.
+// apart. There each result is the sum of two lanes, so what rounds it is added at the end, and not where a
+// sum begins.
+constexpr bool kTwoSums = !HWY_ARCH_X86;
+constexpr std::int32_t kHalf = 1 << (kPrecisionBits - 1);
+
 struct Sum {
   V32 low;
   V32 low2;
@@ -61,9 +67,9 @@ struct Sum {
   V32 high2;
 };
 
-HWY_INLINE Sum half_unit() {
+HWY_INLINE Sum start() {
   const V32 zero = hn::Zero(D32());
-  return {hn::Set(D32(), 1 << (kPrecisionBits - 1)), zero, zero, zero};
+  return {hn::Set(D32(), kTwoSums ? 0 : kHalf), zero, zero, zero};
 }
 
 HWY_INLINE void accumulate(VU32 pairs, V16 low, V16 high, Sum& sum) {
@@ -75,7 +81,9 @@ HWY_INLINE void accumulate(VU32 pairs, V16 low, V16 high, Sum& sum) {
 HWY_INLINE V32 total(const Sum& sum) {
   const V32 low = hn::RearrangeToOddPlusEven(sum.low, sum.low2);
   const V32 high = hn::RearrangeToOddPlusEven(sum.high, sum.high2);
-  return hn::ShiftRight<kPrecisionBits>(hn::Add(low, hn::ShiftLeft<16>(high)));
+  V32 sums = hn::Add(low, hn::ShiftLeft<16>(high));
+  if constexpr (kTwoSums) sums = hn::Add(sums, hn::Set(D32(), kHalf));
+  return hn::ShiftRight<kPrecisionBits>(sums);
 }
 
 HWY_INLINE V16 weight(std::int32_t pair) { return hn::BitCast(D16(), hn::Set(D32(), pair)); }
@@ -223,9 +231,9 @@ void horizontal(const AxisPlan& plan, const std::uint8_t* const* rows, std::size
       const std::int32_t* weights = plan.weights.data() + output.first_weight;
       const auto* in =
           reinterpret_cast<const std::uint32_t*>(tile + (output.first_pair - tile_begin) * kPairLanes);
-      Sum red = half_unit();
-      Sum green = half_unit();
-      Sum blue = half_unit();
+      Sum red = start();
+      Sum green = start();
+      Sum blue = start();
       for (std::uint32_t pair = 0; pair < output.pair_count; ++pair, weights += 2, in += kPairLanes) {
         const V16 low = weight(weights[0]);
         const V16 high = weight(weights[1]);
@@ -253,7 +261,7 @@ HWY_INLINE V8 vertical_part(const AxisPlan::Output& output, const std::int32_t* 
   const VU32 mask = hn::Set(d32, 0x00FF00FFU);
   constexpr std::size_t kBytes = 4 * kRows;
   // Even and odd columns of the left half, then of the right one.
-  Sum sums[4] = {half_unit(), half_unit(), half_unit(), half_unit()};
+  Sum sums[4] = {start(), start(), start(), start()};
   for (std::uint32_t pair = 0; pair < output.pair_count; ++pair, weights += 2) {
     const V16 low = weight(weights[0]);
     const V16 high = weight(weights[1]);

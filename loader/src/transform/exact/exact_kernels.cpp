@@ -40,17 +40,25 @@ constexpr std::size_t kBlocks = kBytes / 16;  // of 128 bits
 static_assert(4 * kBlocks <= ExactColumns::kUnitMultiple);
 
 // Sums of low and of high products. The second ones are used on targets whose widening product keeps halves
-// apart.
+// apart. There each result is the sum of two lanes, so what rounds it is added at the end, and not where a
+// sum begins.
+constexpr bool kTwoSums = !HWY_ARCH_X86;
+
+// On NEON a vector has a constructor of its own, which an implicit one cannot call: it is not compiled for
+// the target.
 struct Sum {
+  HWY_INLINE Sum() {}
   V32 low;
   V32 low2;
   V32 high;
   V32 high2;
 };
 
-HWY_INLINE Sum half_unit() {
-  const V32 zero = hn::Zero(D32());
-  return {hn::Set(D32(), exact::kHalf), zero, zero, zero};
+HWY_INLINE Sum start() {
+  Sum sum;
+  sum.low = hn::Set(D32(), kTwoSums ? 0 : exact::kHalf);
+  sum.low2 = sum.high = sum.high2 = hn::Zero(D32());
+  return sum;
 }
 
 HWY_INLINE void accumulate(V16 values, V16 low, V16 high, Sum& sum) {
@@ -61,7 +69,9 @@ HWY_INLINE void accumulate(V16 values, V16 low, V16 high, Sum& sum) {
 HWY_INLINE V32 total(const Sum& sum) {
   const V32 low = hn::RearrangeToOddPlusEven(sum.low, sum.low2);
   const V32 high = hn::RearrangeToOddPlusEven(sum.high, sum.high2);
-  return hn::ShiftRight<exact::kWeightBits>(hn::Add(low, hn::ShiftLeft<16>(high)));
+  V32 sums = hn::Add(low, hn::ShiftLeft<16>(high));
+  if constexpr (kTwoSums) sums = hn::Add(sums, hn::Set(D32(), exact::kHalf));
+  return hn::ShiftRight<exact::kWeightBits>(sums);
 }
 
 // Cuts to bytes; in each 128-bit block 4 lanes of a, then of b, c and d.
@@ -166,7 +176,7 @@ void columns_of(const ExactColumns& plan, const std::uint8_t* const* rows, const
       Sum sums[kVectors];
       HWY_UNROLL(2)
       for (std::size_t v = 0; v < kVectors; ++v) {
-        sums[v] = half_unit();
+        sums[v] = start();
         HWY_UNROLL(4)
         for (std::size_t k = 0; k < kPairs; ++k) {
           const V8 bytes = hn::TableLookupBytesOr0(
@@ -198,7 +208,7 @@ void columns_any(const ExactColumns& plan, const std::uint8_t* const* rows, cons
       hwy::Prefetch(soon[r] + offsets[0]);
       const std::int32_t* low = plan.low.data() + unit * ExactColumns::kUnit;
       const std::int32_t* high = plan.high.data() + unit * ExactColumns::kUnit;
-      Sum sums[2] = {half_unit(), half_unit()};
+      Sum sums[2] = {start(), start()};
       for (std::size_t k = 0; k < pairs; ++k, row += pair_bytes, low += lanes, high += lanes) {
         const V8 bytes0 = hn::TableLookupBytesOr0(load_blocks(D8(), row, offsets), shuffle0);
         const V8 bytes1 = hn::TableLookupBytesOr0(load_blocks(D8(), row, offsets + kBlocks), shuffle1);
@@ -225,7 +235,7 @@ HWY_INLINE V8 rows_part(const std::uint8_t* const* rows, const ExactPair* weight
   const DU16 d16;
   const auto mask = hn::Set(d16, 0xFF);
   // Even and odd bytes of the lower half of each block, then of the upper one.
-  Sum sums[4] = {half_unit(), half_unit(), half_unit(), half_unit()};
+  Sum sums[4] = {start(), start(), start(), start()};
   const std::size_t count = kPairs != 0 ? kPairs : pairs;
   HWY_UNROLL(2)
   for (std::size_t k = 0; k < count; ++k) {

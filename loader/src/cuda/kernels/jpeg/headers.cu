@@ -8,8 +8,8 @@ namespace shard::gpu {
 namespace {
 
 constexpr std::uint32_t kMostLookUps = 2 * jpeg::kMostTables;
-constexpr std::uint32_t kThreads = kMostLookUps * kLanesOfWarp;
-static_assert(kThreads == jpeg::kMostComponents * jpeg::kBlockValues);  // one per quantisation value
+constexpr std::uint32_t kHeaderThreads = kMostLookUps * kLanesOfWarp;
+static_assert(kHeaderThreads == jpeg::kMostComponents * jpeg::kBlockValues);  // one per quantisation value
 
 // Where the look-ups of an image lie, without gaps, and which look-up a component has.
 struct LookUps {
@@ -80,7 +80,7 @@ __device__ JpegPlane plane_of(const jpeg::Layout& layout, const JpegImage& image
           jpeg::upsampling_of(layout, component)};
 }
 
-__global__ void __launch_bounds__(kThreads) read_headers(JpegLaunch launch) {
+__global__ void __launch_bounds__(kHeaderThreads) read_headers(JpegLaunch launch) {
   __shared__ std::uint16_t entries[kMostLookUps][jpeg::kLookUpEntries];
   alignas(8) __shared__ std::uint8_t scan_bytes[sizeof(jpeg::HeaderScan)];
   alignas(8) __shared__ std::uint8_t look_ups_bytes[sizeof(LookUps)];
@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(kThreads) read_headers(JpegLaunch launch) {
   if (task.makes_index != 0) {
     jpeg::PackedSkip* const skips = launch.skips + std::size_t{task.makes_index - 1} * kSkipsOfFile;
     const std::uint32_t tables = min(look_ups.count - look_ups.dc_count, jpeg::kPackedTables);
-    for (std::uint32_t i = threadIdx.x; i < tables * jpeg::kPackedSkips; i += kThreads)
+    for (std::uint32_t i = threadIdx.x; i < tables * jpeg::kPackedSkips; i += kHeaderThreads)
       skips[i] =
           jpeg::packed_skip(entries[look_ups.dc_count + i / jpeg::kPackedSkips], i % jpeg::kPackedSkips);
   }
@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(kThreads) read_headers(JpegLaunch launch) {
 }  // namespace
 
 void launch_jpeg_headers(const JpegLaunch& launch, cudaStream_t stream) {
-  read_headers<<<launch.count, kThreads, 0, stream>>>(launch);
+  read_headers<<<launch.count, kHeaderThreads, 0, stream>>>(launch);
 }
 
 }  // namespace shard::gpu

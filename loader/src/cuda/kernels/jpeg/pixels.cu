@@ -5,7 +5,7 @@
 namespace shard::gpu {
 namespace {
 
-constexpr std::uint32_t kThreads = kJpegStrips * kLanesOfWarp;
+constexpr std::uint32_t kPixelThreads = kJpegStrips * kLanesOfWarp;
 constexpr std::uint32_t kWordsOfStrip = kJpegStrip * 3 / 4;
 using StripWords = std::uint32_t[kWordsOfStrip + 2];
 
@@ -118,7 +118,7 @@ __device__ void for_pairs(const JpegTask& task, std::uint32_t warp, const Make& 
   }
 }
 
-__global__ void __launch_bounds__(kThreads) make_pixels(JpegLaunch launch) {
+__global__ void __launch_bounds__(kPixelThreads) make_pixels(JpegLaunch launch) {
   __shared__ StripWords stages[kJpegStrips][kJpegRows];
   constexpr std::uint32_t kPlaneWords = sizeof(JpegPlane) * jpeg::kMostComponents / 4;
   alignas(8) __shared__ std::uint32_t plane_words[kPlaneWords];
@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(kThreads) make_pixels(JpegLaunch launch) {
 }  // namespace
 
 void launch_jpeg_pixels(const JpegLaunch& launch, cudaStream_t stream) {
-  make_pixels<<<launch.pixels.count, kThreads, 0, stream>>>(launch);
+  make_pixels<<<launch.pixels.count, kPixelThreads, 0, stream>>>(launch);
 }
 
 }  // namespace shard::gpu
