@@ -182,8 +182,8 @@ convert::Summary run_watched(const shard::shardify::Arguments& arguments, conver
 }
 
 // The conversion has finished. If its summary cannot be printed, the error must say that the data are there.
-void print_summary(const shard::shardify::Arguments& arguments, const convert::Summary& summary,
-                   const convert::Listing& found, double seconds) {
+void print_result(const shard::shardify::Arguments& arguments, const convert::Summary& summary,
+                  const convert::Listing& found, double seconds) {
   try {
     shard::shardify::print_summary(arguments.options, summary, found, seconds, arguments.json);
     shard::cli::flush_out();
@@ -263,7 +263,7 @@ int shard::shardify::run_program(int argc, char** argv) {
                               wait_for_others(arguments.options.out, kPatienceForOthers);
     if (others_ended) take_completed(arguments.options.out, summary);
     const double seconds = watch.seconds();
-    if (arguments.json || !arguments.quiet) print_summary(arguments, summary, found, seconds);
+    if (arguments.json || !arguments.quiet) print_result(arguments, summary, found, seconds);
     if (!summary.complete) return shard::cli::kExitPartial;
     return summary.rejects > 0 ? 1 : shard::cli::kExitOk;
   });
