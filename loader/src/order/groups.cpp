@@ -22,13 +22,16 @@ namespace shard {
 
 namespace {
 
-// Of the sequence as it is, and as versions before 2 of the sequence had it.
+// Of the sequence as it is, and as versions before 2 of the sequence had it. Version 3: blocks of many groups
+// are longer.
 // A number of another version means other samples.
 struct GroupDigests {
   std::uint64_t now = 0;
   std::uint64_t earlier = 0;
 };
-GroupDigests digests_of(const std::string& text) { return {xxh3("version 2 of " + text), xxh3(text)}; }
+GroupDigests digests_of(const std::string& text, std::size_t groups) {
+  return {xxh3((groups > kFewGroups ? "version 3 of " : "version 2 of ") + text), xxh3(text)};
+}
 
 // Their sum becomes 1.
 std::vector<double> checked(std::span<const double> proportions, const Members& members) {
@@ -151,7 +154,7 @@ class Groups final : public Sampling {
 
 // Groups that are drawn equally often have their own arithmetic. A single group has no others to be equal to.
 bool have_equal_blocks(std::size_t groups) noexcept {
-  return groups > 1 && (1000 % groups == 0 || groups > UnequalShares::kFewGroups);
+  return groups > 1 && (1000 % groups == 0 || groups > kFewGroups);
 }
 
 std::shared_ptr<const Sampling> make_groups(Members members, std::span<const double> proportions,
@@ -187,8 +190,9 @@ std::shared_ptr<const Sampling> Sampling::mix(std::span<const Part> parts) {
     sizes.push_back(part.samples);
     proportions.push_back(part.proportion);
   }
-  return make_groups(Members(sizes), proportions,
-                     digests_of(fmt::format("{} of {}", text_of(proportions), fmt::join(sizes, " "))));
+  return make_groups(
+      Members(sizes), proportions,
+      digests_of(fmt::format("{} of {}", text_of(proportions), fmt::join(sizes, " ")), parts.size()));
 }
 
 std::shared_ptr<const Sampling> Sampling::grouped(std::span<const std::uint32_t> group_of,
@@ -200,7 +204,8 @@ std::shared_ptr<const Sampling> Sampling::grouped(std::span<const std::uint32_t>
                               group_of[i], proportions.size()));
   return make_groups(
       Members(group_of, proportions.size()), proportions,
-      digests_of(fmt::format("{} of {}", text_of(proportions), to_hex(xxh3(std::as_bytes(group_of))))));
+      digests_of(fmt::format("{} of {}", text_of(proportions), to_hex(xxh3(std::as_bytes(group_of)))),
+                 proportions.size()));
 }
 
 std::shared_ptr<const Sampling> Sampling::balanced(const Dataset& data) {

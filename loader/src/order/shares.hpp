@@ -43,18 +43,25 @@ constexpr std::uint64_t countable(const Sampling::Epoch& epoch) noexcept {
   return epoch.number % ((std::uint64_t{1} << 62U) / (epoch.length + 1));
 }
 
+// Up to so many groups have exact shares in every 1,000 positions. Blocks of more groups have more positions
+// of each, so that two of one group meet about as often as by chance: 0.98 as often within a block, where
+// blocks with one position of each group would keep them apart.
+inline constexpr std::size_t kFewGroups = 100;
+inline constexpr std::uint64_t kEachOfMany = 64;
+
 // Groups of equal shares. An epoch of n positions for m groups has
 //
 //   whole blocks | a short block | n mod m positions
 //
-// The whole blocks have 1,000 / m positions of each group, at least one; the short block has fewer, but also
-// as many of each. The positions that are left go around: those of all epochs together are rounds, each of
+// The whole blocks have 1,000 / m positions of each group, or kEachOfMany; the short block has fewer, but
+// also as many of each. The positions that are left go around: those of all epochs together are rounds, each of
 // which has every group once.
 class EqualShares {
  public:
   // groups: those that are drawn, ascending.
   explicit EqualShares(std::vector<std::size_t> groups)
-      : groups_(std::move(groups)), each_(std::max<std::uint64_t>(1, kBlock / groups_.size())) {}
+      : groups_(std::move(groups)),
+        each_(groups_.size() > kFewGroups ? kEachOfMany : kBlock / groups_.size()) {}
 
   class InEpoch;
 
@@ -121,8 +128,8 @@ class EqualShares::InEpoch {
 };
 
 // Groups in any proportions, by quotas (quotas.hpp). Up to 100 groups: an epoch has blocks of 1,000
-// positions, and the last one may be shorter. With more groups there are blocks of 8 positions for each
-// group, which do not end with the epoch. Quotas alone would give a regular choice of groups to each small
+// positions, and the last one may be shorter. With more groups there are blocks of kEachOfMany positions for
+// each group, which do not end with the epoch. Quotas alone would give a regular choice of groups to each small
 // block; the groups are then in no order, too.
 class UnequalShares {
  public:
@@ -130,7 +137,7 @@ class UnequalShares {
   explicit UnequalShares(std::vector<double> proportions)
       : shares_(std::move(proportions)), many_(shares_.size() > kFewGroups) {
     if (many_) {
-      block_ = 8 * shares_.size();
+      block_ = kEachOfMany * shares_.size();
       const Permutation order(shares_.size(), kOrderKey);
       std::vector<double> in_order;
       for (std::uint64_t i = 0; i < shares_.size(); ++i) {
@@ -143,8 +150,6 @@ class UnequalShares {
   }
 
   class InEpoch;
-
-  static constexpr std::size_t kFewGroups = 100;
 
  private:
   static constexpr std::uint64_t kOrderKey = 0x67726F757073;

@@ -101,6 +101,44 @@ TEST(Groups, OfOtherSharesMeetInBatchesAsOftenAsTheyShould) {
   }
 }
 
+// Pairs of positions of one batch that have one group, in all batches of 250 of some epochs, beside the number
+// by chance, in standard deviations: blocks with each group once have none.
+double sigmas_of_meeting(const Sampling& sampling, std::uint64_t members, std::uint64_t length) {
+  double pairs = 0;
+  double meeting = 0;
+  for (std::uint64_t epoch = 0; epoch < (kSanitized ? 1 : 3); ++epoch) {
+    const Indices all = drawn(sampling, epoch, length);
+    for (std::size_t begin = 0; begin + 250 <= all.size(); begin += 250) {
+      std::vector<std::uint64_t> groups;
+      for (std::size_t i = begin; i < begin + 250; ++i) groups.push_back(all[i] / members);
+      std::sort(groups.begin(), groups.end());
+      pairs += 250.0 * 249 / 2;
+      for (std::size_t i = 0, same = 0; i < groups.size(); ++i) {
+        same = i > 0 && groups[i] == groups[i - 1] ? same + 1 : 0;
+        meeting += static_cast<double>(same);
+      }
+    }
+  }
+  const std::uint64_t groups = sampling.samples() / members;
+  const double by_chance = pairs / static_cast<double>(groups);
+  return (meeting - by_chance) / std::sqrt(by_chance);
+}
+
+TEST(Groups, OfWhichThereAreManyMeetThemselvesAsOftenAsByChance) {
+  for (const std::uint64_t groups : {101U, 150U, 1'000U, 2'000U})
+    for (const std::uint64_t members : {64U, 50U}) {
+      const std::uint64_t length = groups * members * (groups > 1'000 ? 1 : 2);
+      const double allowed = kChiSquareSigmas + 0.03 * std::sqrt(static_cast<double>(length) * 249 / 2 * 3 /
+                                                                 static_cast<double>(groups));
+      EXPECT_LT(std::abs(sigmas_of_meeting(*equal_groups(groups, members), members, length)), allowed)
+          << groups << " groups of " << members;
+      std::vector<Sampling::Part> parts(groups, {members, 1.0});
+      parts.front().proportion = 1.01;  // the other arithmetic
+      EXPECT_LT(std::abs(sigmas_of_meeting(*Sampling::mix(parts), members, length)), allowed)
+          << groups << " groups of " << members << ", other shares";
+    }
+}
+
 // Where an epoch has fewer positions than there are groups, its groups are others each time,
 // not one of two halves.
 TEST(Groups, OfShortEpochsAreDrawnAnew) {
