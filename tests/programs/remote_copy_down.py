@@ -248,7 +248,7 @@ class DownloadFromStore(CopyCase):
         )
         shutil.rmtree(self.back)
         self.store.behave = lambda *_: None
-        self.assertNotIn("note", self.fetch().err)  # 404: there is none
+        self.assertIn("has no inputs.csv any more", self.fetch().err)  # 404, and dataset.json has its digest
 
     def test_selections_behind_many_objects(self):
         for i in range(12_000):

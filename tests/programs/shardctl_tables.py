@@ -85,6 +85,16 @@ class Tables(TestCase):
             shardctl("join", self.path / "joined", self.out, other), 0
         )  # it is what stands there
 
+    def test_the_copy_of_a_data_set_that_lost_a_table_says_so(self):
+        for name in ("inputs.csv", "rejects.csv"):
+            there, copied = self.path / f"lost-{name}", self.path / f"copied-{name}"
+            shutil.copytree(self.out, there)
+            (there / name).unlink()
+            said = shardctl("copy", there, copied)
+            self.assert_code(said, 0)
+            self.assertIn(f"has no {name} any more", said.err)
+            self.assertNotEqual(shardctl("verify", copied).code, 0)
+
     def test_damaged_tables_do_not_get_a_new_digest(self):
         other = self.path / "other"
         self.assert_code(shardify(make_images(self.path / "in2", classes=("dog",)), other, *SMALL), 0)

@@ -204,6 +204,16 @@ class Follow(TestCase):
         self.end(running)
         self.assertEqual(len(all_keys(self.out)), 803)
 
+    def test_classes_that_have_other_numbers_elsewhere_are_said(self):
+        for label in ("ant", "bee", "cow"):
+            write(self.path / "train" / label / "1.png", png(1))
+        self.images = self.path / "val"
+        self.add("ant")
+        self.add("cow")
+        said = self.end(self.start())
+        self.assertIn("has 3 classes and these images have 2", said)
+        self.assertIn("label 1 here and 2 there", said)
+
     def test_what_cannot_be_listed_is_said(self):
         self.add("ant", 3)
         (self.images / "ant" / "loop").symlink_to("../ant")

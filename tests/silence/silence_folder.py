@@ -655,6 +655,9 @@ class Depths(Silence):
         self.assertIn("--depth", told["notes"][-1])
         planned = shardify(self.images, self.path / "none", *LOUD, "--dry-run")
         self.assertIn("3 images of 16 bits", planned.out)
+        quiet = shardify(self.images, self.path / "quiet", *LOUD, "--quiet")
+        self.assert_code(quiet, 0)
+        self.assertEqual((quiet.out, quiet.err.count("warning: 3 images of 16 bits")), ("", 1))
 
     def test_interlaced_turned_and_color_files_are_counted_too(self):
         need_pillow()

@@ -263,7 +263,11 @@ int shard::shardify::run_program(int argc, char** argv) {
                               wait_for_others(arguments.options.out, kPatienceForOthers);
     if (others_ended) take_completed(arguments.options.out, summary);
     const double seconds = watch.seconds();
-    if (arguments.json || !arguments.quiet) print_result(arguments, summary, found, seconds);
+    if (arguments.json || !arguments.quiet)
+      print_result(arguments, summary, found, seconds);
+    else
+      for (const std::string& text : shard::shardify::warnings_of(summary))
+        print_line(fmt::format("shardify: warning: {}\n", text));
     if (!summary.complete) return shard::cli::kExitPartial;
     return summary.rejects > 0 ? 1 : shard::cli::kExitOk;
   });

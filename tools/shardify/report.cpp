@@ -312,6 +312,13 @@ void print_estimate(const convert::Options& options, const convert::Estimate& e,
   print_few_bits(e.sampled_warnings, fmt::format("of the {} tried: ", e.sampled));
 }
 
+std::vector<std::string> warnings_of(const convert::Summary& summary) {
+  std::vector<std::string> texts{few_bits_text(summary.warnings),
+                                 cli::with_flags(convert::damaged_text(summary.warnings))};
+  std::erase(texts, std::string());
+  return texts;
+}
+
 void print_summary(const convert::Options& options, const convert::Summary& s, const convert::Listing& found,
                    double seconds, bool json) {
   const double rate = s.convert_seconds > 0 ? static_cast<double>(s.converted) / s.convert_seconds : 0;
@@ -343,9 +350,7 @@ void print_summary(const convert::Options& options, const convert::Summary& s, c
              {"options", describe(options)}};
     out["classes"] = found.classes;
     add_found(out, found);
-    for (const std::string& text :
-         {few_bits_text(s.warnings), cli::with_flags(convert::damaged_text(s.warnings))})
-      if (!text.empty()) out["notes"].push_back(text);
+    for (const std::string& text : warnings_of(s)) out["notes"].push_back(text);
     return cli::write_out(dump(out));
   }
   if (!s.complete && options.claim) {
@@ -384,9 +389,7 @@ void print_summary(const convert::Options& options, const convert::Summary& s, c
              human_duration(seconds));
   if (const std::string text = warnings_text(s.warnings); !text.empty())
     cli::out("stored although the decoder warned (images per kind): {}\n", text);
-  print_few_bits(s.warnings, {});
-  if (const std::string text = convert::damaged_text(s.warnings); !text.empty())
-    cli::out("warning: {}\n", cli::with_flags(text));
+  for (const std::string& text : warnings_of(s)) cli::out("warning: {}\n", text);
   if (s.rejects > 0)
     cli::out("rejected: {} of {} inputs; see {}\n", human_count(s.rejects), human_count(s.inputs),
              quoted(options.out / kRejectsFile));

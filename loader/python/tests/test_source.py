@@ -6,6 +6,7 @@ import os
 import pickle
 import tarfile
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -386,6 +387,27 @@ def test_files_that_change_meanwhile_are_errors(tmp_path, how, door):
             next(iter(loader))
         else:
             sl.convert_shard(plan, 0)
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_12_bits_in_files_of_16_are_a_warning_with_the_cure(tmp_path, cached):
+    (tmp_path / "in").mkdir()
+    for i in range(4):
+        values = (np.arange(64, dtype=np.uint16).reshape(8, 8) * 64 + i).astype(np.uint16)  # up to 4035
+        Image.fromarray(values).save(tmp_path / "in" / f"{i}.png")
+    (tmp_path / "in" / "8.png").write_bytes(png(1, 8, 8))
+    keep = {"cache": tmp_path / "cache"} if cached else {}
+    data = sl.Source(tmp_path / "in", size=8, **keep)
+    loader = sl.Loader(data, batch_size=5, framework="numpy")
+    with pytest.warns(RuntimeWarning, match="16 bits .*depth= says") as told:
+        for epoch in range(2):
+            assert len(list(loader.epoch(epoch))) == 1
+    assert len([one for one in told if "16 bits" in str(one.message)]) == 1
+    assert loader.stats().few_bits_images >= 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        deep = sl.Source(tmp_path / "in", size=8, depth=12)
+        assert len(list(sl.Loader(deep, batch_size=5, framework="numpy").epoch(0))) == 1
 
 
 @pytest.mark.parametrize("read_before", [False, True])

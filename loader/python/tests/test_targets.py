@@ -460,9 +460,10 @@ def test_boxes_that_only_touch_the_crop_do_not_come_back_by_a_rotation(tmp_path)
 
 @pytest.mark.parametrize("flat", [[], ["boxes", "box_labels", "keypoints"]])
 @pytest.mark.parametrize("stated", ["boxes", "box_labels", "keypoints"])
-def test_what_goes_along_is_cut_with_its_boxes(shapes, flat, stated):
-    limited = loader(shapes, augment=sl.Augment(random_crop=40), max_rows={stated: 2}, flat=flat)
-    whole = loader(shapes, augment=sl.Augment(random_crop=40), flat=flat)
+@pytest.mark.parametrize("moving", [{"augment": sl.Augment(random_crop=40)}, {}], ids=["moves", "stays"])
+def test_what_goes_along_is_cut_with_its_boxes(shapes, moving, flat, stated):
+    limited = loader(shapes, **moving, max_rows={stated: 2}, flat=flat)
+    whole = loader(shapes, **moving, flat=flat)
     cut = 0
     for batch, full in zip(limited.epoch(0), whole.epoch(0)):
         for name in ("boxes", "box_labels", "keypoints"):

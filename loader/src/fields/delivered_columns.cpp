@@ -94,11 +94,12 @@ void refuse_rows_that_may_go_along(const Dataset& dataset, const LoaderOptions& 
   }
 }
 
-// Boxes and the columns along have a row for each box: they are cut after the same one.
+// Boxes and the columns along have a row for each box: they are cut after the same one, also where nothing
+// moves.
 void cut_along(const Dataset& dataset, LoaderOptions& options) {
-  for (const auto& set : options.boxes) {
-    std::vector<std::string> members{set.first};
-    if (set.second.along) members.insert(members.end(), set.second.along->begin(), set.second.along->end());
+  for (const auto& [boxes, along] : columns_by_boxes(dataset.info(), options)) {
+    std::vector<std::string> members{boxes};
+    members.insert(members.end(), along.begin(), along.end());
     const std::string* stated = nullptr;  // the first member with a limit
     std::uint64_t limit = 0;
     for (const std::string& name : members) {

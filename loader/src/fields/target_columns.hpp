@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -20,6 +21,10 @@ namespace shard {
 // option, column and what is possible; a column of which it cannot be told whether it must move
 // (likely_targets.hpp).
 void resolve_target_columns(const DatasetInfo& info, LoaderOptions& options);
+// By the name of each column of boxes, those that the data set knows too: the columns with a row for each of
+// them. The options are resolved.
+std::map<std::string, std::vector<std::string>> columns_by_boxes(const DatasetInfo& info,
+                                                                 const LoaderOptions& options);
 // True if each view has its own values of the column. The options are resolved.
 bool follows_views(const ColumnSpec& column, const LoaderOptions& options);
 

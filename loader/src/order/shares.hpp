@@ -44,10 +44,10 @@ constexpr std::uint64_t countable(const Sampling::Epoch& epoch) noexcept {
 }
 
 // Up to so many groups have exact shares in every 1,000 positions. Blocks of more groups have more positions
-// of each, so that two of one group meet about as often as by chance: 0.98 as often within a block, where
+// of each, so that two of one group meet about as often as by chance: 0.97 as often within a block, where
 // blocks with one position of each group would keep them apart.
 inline constexpr std::size_t kFewGroups = 100;
-inline constexpr std::uint64_t kEachOfMany = 64;
+inline constexpr std::uint64_t kEachOfMany = 32;
 
 // Groups of equal shares. An epoch of n positions for m groups has
 //

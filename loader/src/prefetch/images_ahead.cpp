@@ -70,6 +70,7 @@ ImagesAhead::Samples ImagesAhead::before_batch(std::uint64_t epoch, std::uint64_
   for (const auto& sample : batch->kept) {
     if (!sample) continue;  // it is in the device's memory
     ++(sample->is_cached ? stats_.cached_images : stats_.decoded_images);
+    stats_.few_bits_images += sample->is_few_bits ? 1 : 0;
   }
   stats_.replaced_images += samples.replaced.size();
   return samples;

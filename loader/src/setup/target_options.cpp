@@ -40,6 +40,18 @@ void check_limit(const std::string& column, const char* name, double value, doub
     refuse_column("boxes", column, fmt::format("{} is {}; it must be 0 to {}", name, value, most));
 }
 
+std::vector<std::string> usual_along(const DatasetInfo& info, const LoaderOptions& options,
+                                     const std::string& boxes) {
+  std::vector<std::string> along;
+  for (const char* const other : kAlong) {
+    const ColumnSpec* const there = column_named(info, other);
+    if (there != nullptr && there->kind == ColumnKind::ragged && boxes != other &&
+        options.as_stored.count(other) == 0)
+      along.push_back(other);
+  }
+  return along;
+}
+
 void resolve_boxes(const DatasetInfo& info, LoaderOptions& options, const std::string& name,
                    BoxOptions& boxes) {
   const ColumnSpec& column = require_column(info, "boxes", name);
@@ -54,13 +66,7 @@ void resolve_boxes(const DatasetInfo& info, LoaderOptions& options, const std::s
   check_limit(name, "min_area", boxes.min_area, 1e12);
   check_limit(name, "min_visibility", boxes.min_visibility, 1);
   if (!boxes.along) {
-    boxes.along.emplace();
-    for (const char* const other : kAlong) {
-      const ColumnSpec* const there = column_named(info, other);
-      if (there != nullptr && there->kind == ColumnKind::ragged && name != other &&
-          options.as_stored.count(other) == 0)
-        boxes.along->push_back(other);
-    }
+    boxes.along = usual_along(info, options, name);
     // Points that lose rows must be moved, too.
     if (std::find(boxes.along->begin(), boxes.along->end(), "keypoints") != boxes.along->end())
       options.keypoints.try_emplace("keypoints");
@@ -182,6 +188,17 @@ void resolve_target_columns(const DatasetInfo& info, LoaderOptions& options) {
   for (auto& entry : options.boxes) resolve_boxes(info, options, entry.first, entry.second);
   for (const auto& [name, keypoints] : options.keypoints) check_keypoints(info, name, keypoints);
   if (what) refuse_unknown(info, options, *what);
+}
+
+std::map<std::string, std::vector<std::string>> columns_by_boxes(const DatasetInfo& info,
+                                                                 const LoaderOptions& options) {
+  std::map<std::string, std::vector<std::string>> sets;
+  for (const auto& [name, boxes] : options.boxes)
+    sets[name] = boxes.along ? *boxes.along : std::vector<std::string>();
+  for (const auto& [name, kind] : known_targets(info))
+    if (kind == TargetKind::boxes && sets.count(name) == 0 && !is_as_stored(options, name))
+      sets[name] = usual_along(info, options, name);
+  return sets;
 }
 
 bool follows_views(const ColumnSpec& column, const LoaderOptions& options) {

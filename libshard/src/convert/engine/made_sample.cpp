@@ -33,6 +33,7 @@ std::shared_ptr<const MadeSample> SourceImages::find(std::uint64_t input) const 
 
 std::shared_ptr<MadeSample> SourceImages::made_of(std::uint64_t input, const CachedSample& stored) const {
   auto made = std::make_shared<MadeSample>();
+  made->is_few_bits = stored.warnings.has(image::Warning::few_bits);
   for (std::size_t i = 0; i < stored.images.size(); ++i) {
     const SampleValues& values = stored.images[i];
     const SampleSpec& of = i == 0 ? spec_.spec : spec_.fields[i - 1].spec;

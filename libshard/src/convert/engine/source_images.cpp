@@ -406,6 +406,7 @@ std::shared_ptr<const MadeSample> SourceImages::read(std::uint64_t input) const 
       made->images.push_back({FrameSpec(of, frame->file), std::move(frame->bytes)});
     } else {
       reader->decode(sample);
+      made->is_few_bits = sample.warnings.has(image::Warning::few_bits);
       fields = sample.fields;
       const std::span<const std::byte> pixels = reader->pixels();
       made->images.push_back({reader->made(), {pixels.begin(), pixels.end()}});

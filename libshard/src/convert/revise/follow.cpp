@@ -19,6 +19,7 @@
 #include "base/files/publish.hpp"
 #include "base/system/stopwatch.hpp"
 #include "base/text/quote.hpp"
+#include "convert/annotations/class_labels.hpp"
 #include "convert/engine/steps.hpp"
 #include "convert/plan/plan.hpp"
 #include "convert/publish/append_log.hpp"
@@ -303,6 +304,19 @@ class Follower {
   void put_first() {
     rename_file(first_, options_.out);
     flush_folder(options_.out.parent_path());
+    warn_of_classes();
+  }
+
+  // The list that is converted lies beside nothing: what lies beside the folder says how classes are numbered
+  // elsewhere.
+  void warn_of_classes() const {
+    if (!how_.warn) return;
+    LabelTable labels;
+    for (const std::string& name : read_dataset_info(options_.out).classes)
+      labels.classes.push_back(escape_key(name));
+    Options options = options_;
+    options.images = options_.root.string();
+    for (const std::string& text : class_warnings(options, scan(), labels)) how_.warn(text);
   }
 
   // A file without a name, so that two runs do not meet and none is left.

@@ -128,6 +128,15 @@ CopySource::Tables CopySource::tables(const std::function<bool(const std::string
     if (keep[i] != 0) found.tables.push_back(std::move(asked[i]));
     std::move(notes[i].begin(), notes[i].end(), std::back_inserter(found.notes));
   }
+  // A server that does not say has a note already.
+  for (const TableSummary& table : info().tables) {
+    const auto is_it = [&](const Table& one) { return one.name == table.file; };
+    if (!std::any_of(found.tables.begin(), found.tables.end(), is_it) && !has(table.file) &&
+        (!remote_ || found.notes.empty()))
+      found.notes.push_back(
+          fmt::format("{} has no {} any more, so the copy has none, either: restore it there", quoted(path()),
+                      table.file));
+  }
   return found;
 }
 

@@ -45,6 +45,8 @@ struct MadeSample {
   std::vector<Image> images;
   // It was stored, or kept: nothing was read of the image itself.
   bool is_cached = false;
+  // Its file has 16 bits of which 8 keep little (image::Warning::few_bits).
+  bool is_few_bits = false;
 };
 
 // A file on this machine that holds the files of many samples, as a tar archive does. Thread safe.

@@ -50,6 +50,7 @@ struct LoaderStats {
   double images_seconds = 0;
   std::uint64_t replaced_images = 0;
   std::string unusable_images{};
+  std::uint64_t few_bits_images = 0;
 
   // visit(Statistic, pointer to the member) for each, in this order.
   template <class Visit>
@@ -116,6 +117,10 @@ struct LoaderStats {
           &LoaderStats::replaced_images);
     visit(Statistic{"unusable_images", "the first 100 of these, a line each, with the reason"},
           &LoaderStats::unusable_images);
+    visit(Statistic{"few_bits_images",
+                    "of images that are not converted: files of 16 bits whose values are below 16384, of "
+                    "which samples of 8 bits keep 64 levels at most"},
+          &LoaderStats::few_bits_images);
   }
 
   // Numbers add up; of words, the later ones count where there are any.

@@ -128,7 +128,7 @@ class Engine:
         self._threads: set[int] = set()  # that have asked for a batch of this epoch
         self._orphan = False  # the Loader went while a thread was inside
         self._asked, self._said = 0, False  # batches, and the warning about storage
-        self._said_of_cache = False
+        self._said_of_cache = self._said_few_bits = False
         self._said_starved = self._tried_finished = False
         self._epoch_began: tuple[float, dict[str, Any]] | None = None  # with the statistics of then
         self.length = 0  # batches of this rank in an epoch
@@ -344,6 +344,15 @@ class Engine:
         if self._said:
             return
         stats = core.stats()
+        if stats["few_bits_images"] and not self._said_few_bits:
+            self._said_few_bits = True
+            warnings.warn(
+                "images of 16 bits have values below 16384 only, and as 8 bits they keep the high byte: at "
+                "most 64 of 256 levels (stats().few_bits_images). depth= says how many bits the values have; "
+                'channels="keep" or dtype="uint16" keeps them all',
+                RuntimeWarning,
+                stacklevel=4,
+            )
         if stats["replaced_images"]:
             self._said = True
             first = stats["unusable_images"].partition("\n")[0]

@@ -304,5 +304,35 @@ TEST(Interpreter, AugMixOfNothingIsTheSample) {
   EXPECT_EQ(run(kColor, program, in), in);
 }
 
+// Shares of small alpha are nearly all 0 and 1: gamma variables so small that they underflow must not become
+// 0 / 0.
+TEST(Interpreter, AugMixOfSmallAlphaHasSharesThatAddUp) {
+  for (const double alpha : {0.001, 0.003, 1.0}) {
+    ops::AugMix policy;
+    policy.alpha = alpha;
+    std::vector<Instruction> program;
+    std::size_t nearly_one = 0;
+    std::size_t programs = 0;
+    for (std::uint64_t sample = 0; sample < 500; ++sample) {
+      program.clear();
+      draw_program(kColor, {policy}, 3, 0, sample, 0, program);
+      double sum = 0;
+      float most = 0;
+      for (const Instruction& one : program) {
+        if (one.opcode != Opcode::mix_set && one.opcode != Opcode::mix_add) continue;
+        ASSERT_TRUE(one.real[0] >= 0 && one.real[0] <= 1) << alpha << ", sample " << sample;
+        sum += one.real[0];
+        most = std::max(most, one.real[0]);
+      }
+      if (program.empty()) continue;
+      ++programs;
+      ASSERT_NEAR(sum, 1, 1e-5) << alpha << ", sample " << sample;
+      nearly_one += most > 0.99F ? 1 : 0;
+    }
+    ASSERT_GT(programs, 400U);
+    EXPECT_EQ(nearly_one > programs * 95 / 100, alpha < 1) << alpha << ": " << nearly_one;
+  }
+}
+
 }  // namespace
 }  // namespace shard
