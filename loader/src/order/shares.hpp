@@ -54,8 +54,8 @@ inline constexpr std::uint64_t kEachOfMany = 32;
 //   whole blocks | a short block | n mod m positions
 //
 // The whole blocks have 1,000 / m positions of each group, or kEachOfMany; the short block has fewer, but
-// also as many of each. The positions that are left go around: those of all epochs together are rounds, each of
-// which has every group once.
+// also as many of each. The positions that are left go around: those of all epochs together are rounds,
+// each of which has every group once.
 class EqualShares {
  public:
   // groups: those that are drawn, ascending.
@@ -127,10 +127,10 @@ class EqualShares::InEpoch {
   Permutation round_;  // that has begun when the epoch begins
 };
 
-// Groups in any proportions, by quotas (quotas.hpp). Up to 100 groups: an epoch has blocks of 1,000
-// positions, and the last one may be shorter. With more groups there are blocks of kEachOfMany positions for
-// each group, which do not end with the epoch. Quotas alone would give a regular choice of groups to each small
-// block; the groups are then in no order, too.
+// Groups in any proportions, by quotas (quotas.hpp). Up to kFewGroups: an epoch has blocks of 1,000
+// positions, and the last one may be shorter. With more groups there are blocks of kEachOfMany positions
+// for each group, which do not end with the epoch. Quotas alone would give a regular choice of groups to
+// each block; the groups are then in no order, too.
 class UnequalShares {
  public:
   // proportions: their sum is 1.

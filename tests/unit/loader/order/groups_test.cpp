@@ -101,8 +101,8 @@ TEST(Groups, OfOtherSharesMeetInBatchesAsOftenAsTheyShould) {
   }
 }
 
-// Pairs of positions of one batch that have one group, in all batches of 250 of some epochs, beside the number
-// by chance, in standard deviations: blocks with each group once have none.
+// Pairs of positions of one batch that have one group, in all batches of 250 of some epochs, beside the
+// number by chance, in standard deviations: blocks with each group once have none.
 double sigmas_of_meeting(const Sampling& sampling, std::uint64_t members, std::uint64_t length) {
   double pairs = 0;
   double meeting = 0;
