@@ -15,7 +15,7 @@ import pytest
 
 import shardloader as sl
 from shardloader._diagnosis import Diagnosis, half_width
-from shardloader._processor_time import cores_of
+from shardloader._doctor.processor_time import cores_of
 
 pytestmark = pytest.mark.alone
 TRIES = 3  # on a busy machine; what is wrong always fails each time

@@ -10,8 +10,8 @@ import types
 
 import pytest
 
-from shardloader._doctor_script import Watched, Watches
-from shardloader._machine import Gpu, MachineCheck, check_driver, check_link, read_gpus, text_of
+from shardloader._doctor.machine import Gpu, MachineCheck, check_driver, check_link, read_gpus, text_of
+from shardloader._doctor.script import Watched, Watches
 
 pytestmark = pytest.mark.alone
 GOOD = Gpu(0, "NVIDIA H100", "580.10", 5, 5, 16, 16)

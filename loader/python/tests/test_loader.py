@@ -633,7 +633,7 @@ def test_cuda_without_a_device_is_a_clear_error(data):
 
 
 def test_what_a_gpu_lacks_is_said_before_a_framework_is_asked(data, monkeypatch):
-    from shardloader import _arrays
+    from shardloader._base import arrays
 
     class Core:
         has_cuda, count = False, 0
@@ -642,7 +642,7 @@ def test_what_a_gpu_lacks_is_said_before_a_framework_is_asked(data, monkeypatch)
             return self.count
 
     core = Core()
-    monkeypatch.setattr(_arrays, "_core", core)
+    monkeypatch.setattr(arrays, "_core", core)
     for framework in ("torch", "cupy", "jax"):
         core.has_cuda = False
         with pytest.raises(

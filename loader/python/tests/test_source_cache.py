@@ -18,7 +18,7 @@ import pytest
 
 import shardloader as sl
 from conftest import make_images
-from shardloader._starving import starving_text
+from shardloader._loader.starving import starving_text
 from test_source import FREE, RIGID, Image, same, same_batches
 
 PATIENCE = 30.0  # seconds
@@ -470,7 +470,7 @@ def test_a_loop_that_waits_for_images_is_told_once(photos, monkeypatch):
         assert now["decoded_images"] > before["decoded_images"] == 0 and 0 < seconds < PATIENCE
         return f"it waited, {threads} threads, {cached}"
 
-    monkeypatch.setattr("shardloader._engine.starving_text", text)
+    monkeypatch.setattr("shardloader._loader.engine.starving_text", text)
     how = {"batch_size": 8, "framework": "numpy", "threads": 3}
     loader = sl.Loader(sl.Source(photos, size=40, preset="train"), **how)
     with warnings.catch_warnings():

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from . import _check
-from ._diagnosis import Diagnosis, half_width
-from ._errors import InvalidArgumentError
-from ._loader import Loader
-from ._stretches import measure
+from .._base import check
+from .._diagnosis import Diagnosis, half_width
+from .._errors import InvalidArgumentError
+from .._loader import Loader
+from .stretches import measure
 
 
 def described(loader: Any) -> str:
@@ -55,13 +55,13 @@ def doctor(
 
     Raises InvalidArgumentError if there are too few batches, and what loader and step raise.
     """
-    quiet = _check.flag("quiet", quiet)
+    quiet = check.flag("quiet", quiet)
     if not hasattr(loader, "__iter__"):
-        _check.refuse("loader", loader, "an iterable of batches")
+        check.refuse("loader", loader, "an iterable of batches")
     if not callable(step):
-        _check.refuse("step", step, "a function that takes a batch")
-    if not 0 < _check.number("seconds", seconds) <= 3600:
-        _check.refuse("seconds", seconds, "a number above 0 and up to 3600")
+        check.refuse("step", step, "a function that takes a batch")
+    if not 0 < check.number("seconds", seconds) <= 3600:
+        check.refuse("seconds", seconds, "a number above 0 and up to 3600")
     measured = measure(loader, step, seconds)
     shares = measured.shares()
     if not shares:

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ._arrays import dtype_name
-from ._errors import InvalidArgumentError
-from ._operations import Operation, ops
+from .._base.arrays import dtype_name
+from .._errors import InvalidArgumentError
+from .._operations import Operation, ops
 
 # What the loader does anyway, or what has no effect on values.
 _NOTHING = {

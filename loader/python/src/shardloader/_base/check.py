@@ -8,8 +8,8 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-from ._errors import InvalidArgumentError
-from ._numpy import np
+from .._errors import InvalidArgumentError
+from .numpy import np
 
 
 def refuse(name: str, value: Any, expected: str) -> NoReturn:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ._arrays import DTYPES
-from ._errors import ShardError
+from .._errors import ShardError
+from .arrays import DTYPES
 
 # Options of the C++ library that are called otherwise here, or take a value here.
 _OPTIONS = {

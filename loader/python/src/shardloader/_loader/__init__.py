@@ -9,18 +9,25 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from . import _check, _core
-from ._arrays import Torch, framework_of
-from ._augment import Augment
-from ._batch import Batch, ordinal_of
-from ._cache import CacheProgress, CacheReporter
-from ._dataset import Dataset, Mix
-from ._declare import declared, taken, with_signature
-from ._engine import Engine
-from ._errors import InvalidArgumentError
-from ._fields import _LONG
-from ._groups import Sampling
-from ._loader_options import (
+from .. import _core
+from .._augment import Augment
+from .._augment.view_options import ViewOptions
+from .._base import check
+from .._base.arrays import Torch, framework_of
+from .._base.declare import declared, taken, with_signature
+from .._batch import Batch, ordinal_of
+from .._cache import CacheProgress, CacheReporter
+from .._dataset import Dataset, Mix
+from .._errors import InvalidArgumentError
+from .._fields import _LONG
+from .._groups import Sampling
+from .._progress import Progress, Reporter
+from .._source import opened
+from .._statistics import Stats
+from .._targets import Geometry, Target, geometry_of
+from .._targets import options_of as target_options
+from .engine import Engine
+from .options import (
     LoaderOptions,
     check_given_once,
     mean_and_std,
@@ -30,12 +37,6 @@ from ._loader_options import (
     tail_of,
     unnamed_layout,
 )
-from ._progress import Progress, Reporter
-from ._source import opened
-from ._statistics import Stats
-from ._targets import Geometry, Target, geometry_of
-from ._targets import options_of as target_options
-from ._view_options import ViewOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -108,7 +109,7 @@ _NAMED = tuple(
 
 
 def _number(epoch: Any) -> int:
-    return _check.whole("epoch", epoch, 0, 2**64 - 1)
+    return check.whole("epoch", epoch, 0, 2**64 - 1)
 
 
 class Loader:
@@ -270,8 +271,8 @@ class Loader:
         cache: str | os.PathLike[str] | None = None,
         **options: Unpack[LoaderOptions],
     ) -> None:
-        shuffle = _check.flag("shuffle", shuffle)
-        progress = _check.flag_or_function("progress", progress)
+        shuffle = check.flag("shuffle", shuffle)
+        progress = check.flag_or_function("progress", progress)
         mixed = data if isinstance(data, Mix) else None
         self.data = opened(data.data if isinstance(data, Mix) else data, cache)
         if (rank is None) != (world_size is None):
@@ -419,18 +420,18 @@ class Loader:
         sample: its index in the data set (batch.ids). With sampling and repeats,
         samples that are drawn again have other ones."""
         if 0 in self.data.shape:
-            sample = _check.whole("sample", sample, 0, len(self.data) - 1)
+            sample = check.whole("sample", sample, 0, len(self.data) - 1)
         one = self.data[sample][0].shape if 0 in self.data.shape else self.data.shape
         first, second, third = (*one, 1, 1)[:3]
         shape = (first, second, third) if self.data.layout == "nhwc" else (second, third, first)
-        view = _check.whole("view", view, 0, 2**32 - 1)
+        view = check.whole("view", view, 0, 2**32 - 1)
         if self.data.layout == "tensor":
             raise InvalidArgumentError(
                 f"view {view} of samples with layout {self.data.layout}; only views of images have a geometry"
             )
         return geometry_of(
             self._engine.core().geometry(
-                shape, _number(epoch), _check.whole("sample", sample, 0, 2**64 - 1), view
+                shape, _number(epoch), check.whole("sample", sample, 0, 2**64 - 1), view
             )
         )
 
@@ -455,8 +456,8 @@ class Loader:
         without a warning. States of versions before 4 have no views."""
         try:
             if not isinstance(state, Mapping) or not isinstance(state.get("state"), str):
-                _check.refuse("state", state, "what state_dict() returns")
-            keep_views = None if keep_views is None else _check.flag("keep_views", keep_views)
+                check.refuse("state", state, "what state_dict() returns")
+            keep_views = None if keep_views is None else check.flag("keep_views", keep_views)
             changed = self._engine.load(state["state"], keep_views)
             self._describe()
             if changed and keep_views is None:

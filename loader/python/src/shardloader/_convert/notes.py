@@ -8,18 +8,19 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from . import _words
-from ._errors import ConversionWarning
+from .._base import words
+from .._errors import ConversionWarning
 
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_PACKAGE = f"{Path(__file__).absolute().parents[1]}{os.sep}"
 
 
 def warn(message: str) -> None:
     """The warning names the line outside of this package that led to it."""
     level, frame = 2, sys._getframe(1)
-    while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(_HERE):
+    while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]
     warnings.warn(message, ConversionWarning, stacklevel=level)
 
@@ -40,7 +41,7 @@ def found(listing: Mapping[str, Any], where: str, told: bool = False) -> dict[st
     """Warns of what the list of inputs says: its notes, unless they have been told, and what is lost of
     annotations, masks and pairs. Returns the counts that are members of a Conversion."""
     for note in () if told else listing["notes"]:
-        warn(_words.in_python(note))
+        warn(words.in_python(note))
     counts, firsts = listing["annotations"], listing["firsts"]
     for name, text in _LOST.items():
         if name in counts:
@@ -66,7 +67,7 @@ def _first_rejects(path: str, count: int) -> list[str]:
 
 def worded(result: dict[str, Any]) -> dict[str, Any]:
     """The same, with its advice in the words of Python."""
-    result["advice"] = tuple(_words.in_python(text) for text in result["advice"])
+    result["advice"] = tuple(words.in_python(text) for text in result["advice"])
     return result
 
 

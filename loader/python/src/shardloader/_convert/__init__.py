@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _check, _core, _notes, _words
-from ._convert_options import ConvertOptions, Path, for_library
-from ._declare import with_signature
-from ._errors import ShardError
-from ._progress import clock
+from .. import _core
+from .._base import check, words
+from .._base.declare import with_signature
+from .._errors import ShardError
+from .._progress import clock
+from . import notes
+from .options import ConvertOptions, Path, for_library
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -196,18 +198,18 @@ def convert(
     ValueError), NotFoundError, IoError, ResourceError; KeyboardInterrupt stops it within a moment, with
     nothing partial visible.
     """
-    progress = _check.flag_or_function("progress", progress)
+    progress = check.flag_or_function("progress", progress)
     given = for_library("convert()", images, out, options, ConvertOptions)
     bar = _Bar() if progress and not callable(progress) else None
     try:
-        done = _notes.worded(_core.convert(given, progress if callable(progress) else bar))
+        done = notes.worded(_core.convert(given, progress if callable(progress) else bar))
     except ShardError as error:
-        raise _words.of_convert(error) from None
+        raise words.of_convert(error) from None
     finally:
         if bar is not None:
             bar.close()
-    done |= _notes.found(done.pop("found"), given["out"])
-    _notes.after(given["out"], done, "append" in given)
+    done |= notes.found(done.pop("found"), given["out"])
+    notes.after(given["out"], done, "append" in given)
     return Conversion(**done)
 
 

@@ -19,10 +19,10 @@ import traceback
 from collections.abc import Iterator
 from typing import Any
 
-from ._diagnosis import Diagnosis, half_width
-from ._doctor import described
-from ._loader import Loader
-from ._processor_time import cores_of, library_seconds, processor_seconds
+from .._diagnosis import Diagnosis, half_width
+from .._loader import Loader
+from . import described
+from .processor_time import cores_of, library_seconds, processor_seconds
 
 _BLOCKS = 10  # of consecutive batches, whose spread gives the uncertainty
 

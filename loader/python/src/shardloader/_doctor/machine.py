@@ -11,8 +11,9 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from . import _check, _core
-from ._loader import cuda_device_count, has_cuda
+from .. import _core
+from .._base import check
+from .._loader import cuda_device_count, has_cuda
 
 # GB/s of a lane in one direction, by generation: without the line code, with packet headers.
 _LANE = {1: 0.25, 2: 0.5, 3: 0.985, 4: 1.969, 5: 3.938, 6: 7.563}
@@ -182,15 +183,15 @@ def _check_gpus() -> list[MachineCheck]:
 def machine_checks(folder: str) -> list[MachineCheck]:
     """folder: whose disk is looked at."""
     return _check_gpus() + [
-        MachineCheck(*check) for check in _core.machine_checks(os.fsencode(_check.path("folder", folder)))
+        MachineCheck(*row) for row in _core.machine_checks(os.fsencode(check.path("folder", folder)))
     ]
 
 
 def text_of(checks: Sequence[MachineCheck]) -> str:
     lines = []
-    for check in checks:
-        lines.append(f"{'LOOK' if check.advice else 'ok  '} {check.name}: {check.what_is}")
-        lines.append(f"       should be: {check.should_be}")
-        if check.advice:
-            lines.append(f"       to do: {check.advice}")
+    for each in checks:
+        lines.append(f"{'LOOK' if each.advice else 'ok  '} {each.name}: {each.what_is}")
+        lines.append(f"       should be: {each.should_be}")
+        if each.advice:
+            lines.append(f"       to do: {each.advice}")
     return "\n".join(lines)

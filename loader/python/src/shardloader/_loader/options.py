@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from . import _check, _core
-from ._arrays import Framework, Torch, dtype_name
-from ._augment import Augment
-from ._convert_options import Path
-from ._dataset import Dataset, Mix
-from ._declare import as_it_is
-from ._errors import InvalidArgumentError
-from ._groups import MemoryOptions, RemoteOptions, Sampling, members_of
-from ._numpy import np
-from ._view_options import Size, ViewOptions
+from .. import _core
+from .._augment import Augment
+from .._augment.view_options import Size, ViewOptions
+from .._base import check
+from .._base.arrays import Framework, Torch, dtype_name
+from .._base.declare import as_it_is
+from .._base.numpy import np
+from .._convert.options import Path
+from .._dataset import Dataset, Mix
+from .._errors import InvalidArgumentError
+from .._groups import MemoryOptions, RemoteOptions, Sampling, members_of
 
 
 def _rows(name: str, value: Any) -> Any:
@@ -22,14 +23,14 @@ def _rows(name: str, value: Any) -> Any:
 
 
 def _from_one(name: str, value: Any) -> int:
-    return _check.whole(name, value, 1)
+    return check.whole(name, value, 1)
 
 
 def _buckets(name: str, value: Any) -> list[tuple[int, int]]:
     value = value.tolist() if hasattr(value, "tolist") else value
     if not isinstance(value, (list, tuple)) or not value:
-        _check.refuse(name, value, "a list of (height, width), or shardloader.buckets(...)")
-    return [_check.size(f"{name}[{number}]", one) for number, one in enumerate(value)]
+        check.refuse(name, value, "a list of (height, width), or shardloader.buckets(...)")
+    return [check.size(f"{name}[{number}]", one) for number, one in enumerate(value)]
 
 
 def _number(name: str, value: Any) -> float:
@@ -38,7 +39,7 @@ def _number(name: str, value: Any) -> float:
             return float(value)
         except (TypeError, ValueError):  # an array of several
             pass
-    return _check.refuse(name, value, "a number")
+    return check.refuse(name, value, "a number")
 
 
 class LoaderOptions(ViewOptions, total=False):
@@ -56,17 +57,17 @@ class LoaderOptions(ViewOptions, total=False):
     cutmix: Annotated[float | None, _number, 0]
     mix_probability: Annotated[float | None, _number]
     cutmix_probability: Annotated[float | None, _number]
-    correspondence: Annotated[bool, _check.flag, False]
+    correspondence: Annotated[bool, check.flag, False]
     transport: Annotated[str, as_it_is, "auto"]
     prefetch: Annotated[int, as_it_is, 0]
     threads: Annotated[int, as_it_is, 0]
     verify: Annotated[str, as_it_is, "never"]
     on_error: Annotated[str, as_it_is, "raise"]
-    rejects: Annotated[Path | None, _check.path]
+    rejects: Annotated[Path | None, check.path]
     memory: Annotated[MemoryOptions | None, members_of(MemoryOptions)]
     remote: Annotated[RemoteOptions | None, members_of(RemoteOptions)]
     max_rows: Annotated[Mapping[str, int] | None, _rows]
-    flat: Annotated[Sequence[str], _check.names, ()]
+    flat: Annotated[Sequence[str], check.names, ()]
 
 
 def _crop(choices: dict[str, Size | None]) -> dict[str, Any]:
@@ -75,7 +76,7 @@ def _crop(choices: dict[str, Size | None]) -> dict[str, Any]:
         values = " and ".join(f"{name} is {size}" for name, size in given.items())
         raise InvalidArgumentError(f"{values}; they exclude each other: give one of them")
     for name, size in given.items():
-        height, width = _check.size(name, size)
+        height, width = check.size(name, size)
         return {
             "crop": name.removesuffix("_crop") if name != "center_crop" else "center",
             "crop_height": height,
@@ -90,7 +91,7 @@ def _resize(choices: dict[str, Size | None]) -> dict[str, Any]:
         values = " and ".join(f"{name} is {size}" for name, size in given.items())
         raise InvalidArgumentError(f"{values}; they exclude each other: give one of them")
     for name, size in given.items():
-        height, width = _check.size(name, size)
+        height, width = check.size(name, size)
         return {"resize": name, "resize_height": height, "resize_width": width}
     return {"resize": "none"}
 
@@ -105,7 +106,7 @@ def mean_and_std(data: Dataset, mean: Any, std: Any) -> tuple[Any, Any]:
     if mean is None and std is None:
         return None, None
     mean, std = (
-        value if value is None else _check.numbers(name, value)
+        value if value is None else check.numbers(name, value)
         for name, value in (("mean", mean), ("std", std))
     )
     mean = tuple(other(data.mean, std, 0.0) if mean is None else mean)
@@ -197,8 +198,8 @@ def _view(own: dict[str, Any], augment: Augment | None, number: int) -> dict[str
         "max_tokens": of["max_tokens"] or 0,
         "filter": "bilinear" if of["filter"] is None else of["filter"],
         "fill": [] if of["fill"] is None else list(of["fill"]),
-        "scale": (0.08, 1.0) if of["scale"] is None else _check.numbers("scale", of["scale"], 2),
-        "ratio": (3 / 4, 4 / 3) if of["ratio"] is None else _check.numbers("ratio", of["ratio"], 2),
+        "scale": (0.08, 1.0) if of["scale"] is None else check.numbers("scale", of["scale"], 2),
+        "ratio": (3 / 4, 4 / 3) if of["ratio"] is None else check.numbers("ratio", of["ratio"], 2),
         "flip": (0.5 if flip else 0.0) if flip is None or isinstance(flip, bool) else flip,
         "operations": None if augment is None else augment._core(),
         "dtype": dtype,
@@ -229,7 +230,7 @@ def options_of_views(
 ) -> dict[str, Any]:
     """The options of view 0, and further_views."""
     if not isinstance(views, (list, tuple)):
-        _check.refuse("views", views, "a list of Augments")
+        check.refuse("views", views, "a list of Augments")
     if augment is not None and views:
         raise InvalidArgumentError("augment and views exclude each other: augment is for one view")
     chosen: list[Augment | None] = [*views] or [augment]
@@ -250,11 +251,11 @@ def options_of_views(
 def _weights(weights: Any, samples: int) -> bytes:
     if hasattr(weights, "detach"):  # a torch tensor, also one on a GPU
         weights = weights.detach().cpu().numpy()
-    _check.unmasked("weights", weights)
+    check.unmasked("weights", weights)
     try:
         numbers = np.ascontiguousarray(weights, dtype=np.float64)
     except (TypeError, ValueError):
-        _check.refuse("weights", weights, "a number for each sample")
+        check.refuse("weights", weights, "a number for each sample")
     if numbers.shape != (samples,):
         raise InvalidArgumentError(
             f"weights have the shape {numbers.shape}; expected ({samples},), one for each sample"
@@ -271,19 +272,19 @@ def sampling_of(data: Dataset, mixed: Mix | None, sampling: str | Sampling | Non
     if sampling is None:
         return None
     if isinstance(sampling, Sampling):
-        replacement = _check.flag("replacement", sampling.replacement)
+        replacement = check.flag("replacement", sampling.replacement)
         if sampling.weights is None:
             return _core.sampling_uniform(len(data), replacement)
         return _core.sampling_weighted(_weights(sampling.weights, len(data)), replacement)
     if not isinstance(sampling, str) or sampling != "balanced":
-        _check.refuse("sampling", sampling, '"balanced" or Sampling(...)')
+        check.refuse("sampling", sampling, '"balanced" or Sampling(...)')
     return _core.sampling_balanced(data._core)
 
 
 def tail_of(tail: str | None, drop_last: bool | None) -> str:
     if drop_last is None:
         return "drop" if tail is None else tail
-    drop_last = _check.flag("drop_last", drop_last)
+    drop_last = check.flag("drop_last", drop_last)
     if tail is not None and (tail == "drop") != drop_last:
         raise InvalidArgumentError(f"tail is {tail!r} and drop_last is {drop_last}: name one of them")
     return tail if tail is not None else "drop" if drop_last else "short"

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from . import _core
-from ._core import Tensor
-from ._errors import InvalidArgumentError, UnsupportedError
-from ._numpy import np
+from .. import _core
+from .._core import Tensor
+from .._errors import InvalidArgumentError, UnsupportedError
+from .numpy import np
 
 FRAMEWORKS = ("torch", "numpy", "jax", "cupy")
 

@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, TypedDict, Union
 
-from . import _check
-from ._arrays import DTYPES, dtype_name
-from ._declare import taken
-from ._errors import InvalidArgumentError
-from ._fields import column_text
+from .._base import check
+from .._base.arrays import DTYPES, dtype_name
+from .._base.declare import taken
+from .._errors import InvalidArgumentError
+from .._fields import column_text
 
 Path = Union[str, "os.PathLike[str]"]
 Size = Union[int, "tuple[int, int]"]  # N, or (height, width)
@@ -19,16 +19,16 @@ _SHORT = {long: short for short, long in DTYPES.items()}
 
 
 def _word(name: str, value: Any) -> str:
-    return value if isinstance(value, str) else _check.refuse(name, value, "a word")
+    return value if isinstance(value, str) else check.refuse(name, value, "a word")
 
 
 def _flag(name: str, value: Any) -> bool | None:
     """True; None for False, which is what the library does without the option."""
-    return True if _check.flag(name, value) else None
+    return True if check.flag(name, value) else None
 
 
 def _whole(name: str, value: Any) -> int:
-    return _check.whole(name, value, 0, 2**64 - 1)
+    return check.whole(name, value, 0, 2**64 - 1)
 
 
 def _whole_word(name: str, value: Any) -> str:
@@ -36,29 +36,29 @@ def _whole_word(name: str, value: Any) -> str:
 
 
 def _quality(name: str, value: Any) -> str:
-    return str(_check.whole(name, value, 1, 100))
+    return str(check.whole(name, value, 1, 100))
 
 
 def _number_or_word(name: str, value: Any) -> str:
-    return value if isinstance(value, str) else str(_check.whole(name, value, 1))
+    return value if isinstance(value, str) else str(check.whole(name, value, 1))
 
 
 def _size(name: str, value: Any) -> str:
     """N, or (height, width) as everywhere in this package, in the words of shardify (WIDTHxHEIGHT)."""
     if isinstance(value, str):
         return value
-    height, width = _check.size(name, value)
+    height, width = check.size(name, value)
     return f"{width}x{height}" if isinstance(value, (tuple, list)) else str(height)
 
 
 def _both_sides(name: str, value: Any) -> str:
     if not isinstance(value, (tuple, list)):
-        _check.refuse(name, value, "(height, width)")
+        check.refuse(name, value, "(height, width)")
     return _size(name, value)
 
 
 def _numbers(name: str, value: Any) -> str:
-    return ",".join(repr(one) for one in _check.numbers(name, value))
+    return ",".join(repr(one) for one in check.numbers(name, value))
 
 
 def _dtype(name: str, value: Any) -> str:
@@ -67,22 +67,22 @@ def _dtype(name: str, value: Any) -> str:
 
 def _columns(name: str, value: Any) -> list[str] | None:
     if not isinstance(value, Mapping):
-        _check.refuse(name, value, 'kinds by name, such as {"caption": Text, "angle": "float32"}')
+        check.refuse(name, value, 'kinds by name, such as {"caption": Text, "angle": "float32"}')
     return [column_text(column, kind) for column, kind in value.items()] or None
 
 
 def _pairs(name: str, value: Any) -> list[str] | None:
     if not isinstance(value, Mapping):
-        _check.refuse(name, value, 'folders by name, such as {"depth": "scans/depth"}')
-    return [f"{field}={_check.path(f'{name}[{field!r}]', folder)}" for field, folder in value.items()] or None
+        check.refuse(name, value, 'folders by name, such as {"depth": "scans/depth"}')
+    return [f"{field}={check.path(f'{name}[{field!r}]', folder)}" for field, folder in value.items()] or None
 
 
 def class_names(name: str, value: Any) -> dict[str, Any]:
     """Names, as UTF-8 with the bytes that are none; or where they are."""
     if isinstance(value, (str, os.PathLike)):
-        return {"classes_from": _check.path(name, value)}
+        return {"classes_from": check.path(name, value)}
     if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
-        _check.refuse(name, value, "a list of names, a file with a name a line, or a data set")
+        check.refuse(name, value, "a list of names, a file with a name a line, or a data set")
     names = list(value)
     for one in names:
         if not isinstance(one, str):
@@ -132,26 +132,26 @@ class ConvertOptions(SampleOptions, total=False):
     """Which images, their labels, and how the conversion runs: of convert() alone."""
 
     pages: Annotated[bool, _flag, False]
-    labels: Annotated[Path | None, _check.path]
+    labels: Annotated[Path | None, check.path]
     columns: Annotated[Mapping[str, Any] | None, _columns]
-    coco: Annotated[Path | None, _check.path]
-    yolo: Annotated[Path | None, _check.path]
+    coco: Annotated[Path | None, check.path]
+    yolo: Annotated[Path | None, check.path]
     yolo_keypoints: Annotated[int | None, _whole]
-    voc: Annotated[Path | None, _check.path]
-    box_classes: Annotated[Path | None, _check.path]
-    mask: Annotated[Path | None, _check.path]
+    voc: Annotated[Path | None, check.path]
+    box_classes: Annotated[Path | None, check.path]
+    mask: Annotated[Path | None, check.path]
     pairs: Annotated[Mapping[str, Path] | None, _pairs]
     missing: Annotated[str | None, _word]
     unlisted: Annotated[str | None, _word]
     array_layout: Annotated[str | None, _word]
-    root: Annotated[Path | None, _check.path]
+    root: Annotated[Path | None, check.path]
     strict: Annotated[bool, _flag, False]
     refresh: Annotated[bool, _flag, False]
     append: Annotated[bool, _flag, False]
     rank: Annotated[int | None, _whole]
     world_size: Annotated[int | None, _whole]
     claim: Annotated[bool, _flag, False]
-    work: Annotated[Path | None, _check.path]
+    work: Annotated[Path | None, check.path]
 
 
 def for_library(who: str, images: Any, out: Any, given: Mapping[str, Any], options: type) -> dict[str, Any]:
@@ -162,12 +162,12 @@ def for_library(who: str, images: Any, out: Any, given: Mapping[str, Any], optio
             f"images is a {type(images).__name__} of {len(images)}; it is one name: of a folder, an archive, "
             "a pattern ('photos-{000..099}.tar'), or a file with a path a line ('@FILE')"
         )
-    source = _check.path("images", images)
+    source = check.path("images", images)
     if source == "-":
         raise InvalidArgumentError(
             "images is '-': a list on standard input is for the program; write it to a file, '@FILE'"
         )
-    wanted: dict[str, Any] = {"images": source, "out": _check.path("out", out)}
+    wanted: dict[str, Any] = {"images": source, "out": check.path("out", out)}
     for name, value in taken(who, given, options).items():
         if name == "classes" and value is not None:
             wanted.update(value)

@@ -4,43 +4,43 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypedDict, Union
 
-from . import _check
-from ._declare import as_it_is
+from .._base import check
+from .._base.declare import as_it_is
 
 Size = Union[int, "tuple[int, int]"]
 
 
 def _checked_size(name: str, value: Any) -> Any:
-    _check.size(name, value)
+    check.size(name, value)
     return value
 
 
 def _checked_resize(name: str, value: Any) -> Any:
-    if max(_check.size(name, value)) > 8192:
-        _check.refuse(name, value, "sides of at most 8192")
+    if max(check.size(name, value)) > 8192:
+        check.refuse(name, value, "sides of at most 8192")
     return value
 
 
 def _checked_side(name: str, value: Any) -> int:
-    return _check.whole(name, value, 1, 8192)
+    return check.whole(name, value, 1, 8192)
 
 
 def _checked_multiple(name: str, value: Any) -> int:
-    return int(value) if isinstance(value, bool) else _check.whole(name, value, 0, 8192)
+    return int(value) if isinstance(value, bool) else check.whole(name, value, 0, 8192)
 
 
 def _checked_patch(name: str, value: Any) -> int:
-    return _check.whole(name, value, 1, 256)
+    return check.whole(name, value, 1, 256)
 
 
 def _checked_tokens(name: str, value: Any) -> int:
-    return _check.whole(name, value, 1, 65_536)
+    return check.whole(name, value, 1, 65_536)
 
 
 def _checked_fill(name: str, value: Any) -> list[int]:
     value = value.tolist() if hasattr(value, "tolist") else value
     values = value if isinstance(value, (list, tuple)) else [value]
-    return [_check.whole(name, one, 0, 255) for one in values]
+    return [check.whole(name, one, 0, 255) for one in values]
 
 
 class ViewOptions(TypedDict, total=False):

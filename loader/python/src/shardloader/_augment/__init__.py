@@ -7,12 +7,13 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _check, _core
-from ._declare import taken, with_signature
-from ._errors import InvalidArgumentError
-from ._numpy import np
-from ._operations import Fill, Operation, Span, ops
-from ._view_options import Size, ViewOptions
+from .. import _core
+from .._base import check
+from .._base.declare import taken, with_signature
+from .._base.numpy import np
+from .._errors import InvalidArgumentError
+from .._operations import Fill, Operation, Span, ops
+from .view_options import Size, ViewOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -31,7 +32,7 @@ def _or(value: Any, otherwise: Any) -> Any:
 
 
 def _number_or_numbers(name: str, value: Any) -> Any:
-    return value if value is None or isinstance(value, (int, float)) else _check.numbers(name, value)
+    return value if value is None or isinstance(value, (int, float)) else check.numbers(name, value)
 
 
 def _check_pairs(**of: tuple[Any, dict[str, Any]]) -> None:
@@ -71,13 +72,13 @@ def _of_policy(policy: str) -> Operation:
 
 def _jitter(spans: Sequence[Span], p: float) -> Operation:
     if not isinstance(spans, (list, tuple)) or not 1 <= len(spans) <= 4:
-        _check.refuse("color_jitter", spans, "one to four: brightness, contrast, saturation, hue")
+        check.refuse("color_jitter", spans, "one to four: brightness, contrast, saturation, hue")
     return ops.color_jitter(*spans, p=p)
 
 
 def _solarize(threshold: float, p: float) -> Operation:
     if not isinstance(threshold, (int, float)) or isinstance(threshold, bool) or 0 < threshold < 1:
-        _check.refuse(
+        check.refuse(
             "solarize",
             threshold,
             "a threshold of bytes, 1 to 255 (or 0, which inverts all); "
@@ -254,7 +255,7 @@ class Augment:
         distribution. A crop after an operation, and transforms that have no counterpart, are an
         InvalidArgumentError that names them. Operations have the definitions of torchvision on uint8 tensors;
         those on floats and on Pillow's images do not round, or round in another way."""
-        from ._from_torchvision import arguments_of
+        from .from_torchvision import arguments_of
 
         return cls(
             **arguments_of(

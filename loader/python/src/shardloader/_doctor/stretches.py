@@ -20,9 +20,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ._errors import InvalidArgumentError
-from ._loader import Loader
-from ._processor_time import cores_of, processor_seconds
+from .._errors import InvalidArgumentError
+from .._loader import Loader
+from .processor_time import cores_of, processor_seconds
 
 _PAIRS = 6  # stretches with the loader, if the time suffices
 _FEWEST_PAIRS = 3

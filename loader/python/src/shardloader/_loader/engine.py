@@ -18,16 +18,17 @@ import warnings
 import weakref
 from typing import Any
 
-from . import _core, _words
-from ._arrays import Framework
-from ._batch import Batch
-from ._cache import finished_recipe
-from ._dataset import Dataset
-from ._errors import InvalidArgumentError, ResourceError, ShardError
-from ._fields import delivered_names
-from ._progress import Reporter
-from ._starving import starving_text
-from ._targets import target_names
+from .. import _core
+from .._base import words
+from .._base.arrays import Framework
+from .._batch import Batch
+from .._cache import finished_recipe
+from .._dataset import Dataset
+from .._errors import InvalidArgumentError, ResourceError, ShardError
+from .._fields import delivered_names
+from .._progress import Reporter
+from .._targets import target_names
+from .starving import starving_text
 
 Placement = tuple[int, int]  # rank, world size
 
@@ -76,7 +77,7 @@ def _views_of(state: str) -> str:
 
 def _in_words(error: InvalidArgumentError, options: dict[str, Any]) -> ShardError:
     crop = options["crop"]
-    return _words.of_loader(error, None if crop == "none" else f"{crop}_crop")
+    return words.of_loader(error, None if crop == "none" else f"{crop}_crop")
 
 
 def _columns_of_views(options: dict[str, Any]) -> tuple[str, ...]:
@@ -310,7 +311,7 @@ class Engine:
                 try:
                     found = core.next(stream)
                 except ResourceError as error:
-                    raise _words.of_ring(error, len(self._threads)) from None
+                    raise words.of_ring(error, len(self._threads)) from None
             self._say_problem(core, ended=found is None)
             if found is None:
                 self._say_starved(core)
@@ -426,9 +427,9 @@ class Engine:
         with the views that are in use."""
         with self.lock:
             self._settle(begins=False)
-            words = str(self._alive().state()[2]).split(" ")
-            words[3], words[4] = str(epoch), str(batch * int(words[6]))  # epoch, position, global batch
-            self._resume(" ".join(words), True)
+            parts = str(self._alive().state()[2]).split(" ")
+            parts[3], parts[4] = str(epoch), str(batch * int(parts[6]))  # epoch, position, global batch
+            self._resume(" ".join(parts), True)
 
     def _resume(self, text: str, keep_views: bool) -> None:
         core = self._alive()
