@@ -18,7 +18,7 @@ import shardloader as sl
 from conftest import EACH, SAMPLES, make_images
 from shardloader import _convert
 
-GOLDEN = Path(__file__).resolve().parents[3] / "tests" / "golden" / "images"
+GOLDEN = Path(__file__).resolve().parents[4] / "tests" / "golden" / "images"
 
 
 def test_the_same_options_give_the_same_bytes(images, folder, tmp_path):

@@ -16,7 +16,7 @@ import pytest
 import shardloader as sl
 from conftest import make_images
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 DOCUMENTS = ("README.md", "docs/augment.md", "docs/python.md", "docs/sizes.md", "loader/python/README.md")
 FRAMEWORKS = (
     "DDP under torchrun",

@@ -13,7 +13,7 @@ import shardloader as sl
 from conftest import make_images
 from test_documents import smaller
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 PAGE = ROOT / "llms.txt"
 if not PAGE.exists():
     pytest.skip("not in a checkout", allow_module_level=True)

@@ -11,7 +11,7 @@ import pytest
 import shardloader as sl
 from conftest import png
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "sources.md"
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "sources.md"
 COUNT = 6
 pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the documentation is not here")
 

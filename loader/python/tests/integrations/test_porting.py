@@ -16,7 +16,7 @@ import shardloader as sl
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "porting.md"
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "porting.md"
 if not PAGE.exists():
     pytest.skip("not in a checkout", allow_module_level=True)
 

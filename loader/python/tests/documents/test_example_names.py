@@ -8,7 +8,7 @@ import pytest
 
 import shardloader as sl
 
-EXAMPLES = sorted((Path(__file__).resolve().parents[1] / "examples").glob("*.py"))
+EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.py"))
 
 
 def names_of(variable, path):

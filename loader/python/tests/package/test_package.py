@@ -287,7 +287,7 @@ def mypy(*arguments, folder):
     ):  # mypy finds installed packages itself, and refuses their folder
         environment["MYPYPATH"] = str(PACKAGE.parent)
     settings = (
-        Path(__file__).resolve().parents[1] / "pyproject.toml"
+        Path(__file__).resolve().parents[2] / "pyproject.toml"
     )  # strict, and which packages may be missing
     return subprocess.run(
         [

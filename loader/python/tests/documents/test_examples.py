@@ -13,7 +13,7 @@ import shardloader as sl
 from conftest import CLASSES
 
 LEARNED = pytest.StashKey[dict]()
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 
