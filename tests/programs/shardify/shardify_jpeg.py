@@ -12,7 +12,7 @@ import subprocess
 import tarfile
 import time
 
-from shardify_pairs import png_of
+from png_files import png_of
 from shardify_support import (
     BIN,
     SHARDIFY,

@@ -18,7 +18,7 @@ except ImportError:
     print("no numpy and Pillow")
     sys.exit(77)
 
-from shardify_sizes import free_samples
+from free_samples import free_samples
 from shardify_support import SHARDIFY, TestCase, main, run, shardctl, shardify, shards, write
 
 # Width and height. The sixth has the size of the fourth, and the last one is too large for a sheet.

@@ -1,4 +1,4 @@
-// shardctl info, ls, show, export, stats and compare, run as a user does. verify: test_shardctl_verify.cpp.
+// shardctl info, ls, show, export, stats and compare, run as a user does. verify: shardctl_verify_test.cpp.
 #include <gmock/gmock.h>
 
 #include <algorithm>

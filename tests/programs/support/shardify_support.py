@@ -19,7 +19,7 @@ import unittest
 import zlib
 from pathlib import Path
 
-BIN = Path(os.environ.get("SHARD_BIN", Path(__file__).resolve().parents[2] / "build" / "dev" / "bin"))
+BIN = Path(os.environ.get("SHARD_BIN", Path(__file__).resolve().parents[3] / "build" / "dev" / "bin"))
 SHARDIFY = str(BIN / "shardify")
 SHARDCTL = str(BIN / "shardctl")
 SHARDBENCH = os.environ.get("SHARD_SHARDBENCH", str(BIN / "shardbench"))

@@ -5,7 +5,7 @@ import json
 import struct
 import zlib
 
-from shardify_pairs import png_of
+from png_files import png_of
 from shardify_support import TestCase, main, shardctl, shardify, write
 
 SIDE = 40

@@ -85,7 +85,7 @@ class Numpy(Readers):
 class Packed(Readers):
     @unittest.skipIf(numpy is None, "numpy is not installed")
     def test_the_numpy_decoder_of_the_documents_gives_what_shardctl_exports(self):
-        example = pathlib.Path(__file__).parents[2] / "docs" / "examples" / "read_packed" / "read_packed.py"
+        example = pathlib.Path(__file__).parents[3] / "docs" / "examples" / "read_packed" / "read_packed.py"
         self.assertLess(len(example.read_text().splitlines()), 60)
         images = make_photos(self.path / "photos", 1)
         for name, options in {

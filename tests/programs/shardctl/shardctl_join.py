@@ -227,7 +227,7 @@ class Join(JoinCase):
     def test_data_sets_of_earlier_versions_have_no_inputs_table(self):
         old = [
             shutil.copytree(
-                Path(__file__).resolve().parents[1] / "golden" / "dataset", self.path / f"old{number}"
+                Path(__file__).resolve().parents[2] / "golden" / "dataset", self.path / f"old{number}"
             )
             for number in range(2)
         ]

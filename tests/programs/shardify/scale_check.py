@@ -2,8 +2,8 @@
 """Memory and start of shardify with many inputs. Not a test of CTest: it takes minutes,
 and disk for 200,000 names.
 
-    tests/programs/scale_check.py PHOTOS [--bin build/release/bin] [--counts 2000,200000] [--work FOLDER]
-        [-- further options]
+    tests/programs/shardify/scale_check.py PHOTOS [--bin build/release/bin] [--counts 2000,200000]
+        [--work FOLDER] [-- further options]
 
 PHOTOS is a folder of some photos (its folders are the classes); it is copied to WORK once. For each count a
 folder of hard links to the copies is made and converted with --resize 32 --crop 32 --fast-decode (many images
@@ -118,7 +118,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("photos", type=Path)
-    parser.add_argument("--bin", type=Path, default=Path(__file__).resolve().parents[2] / "build/release/bin")
+    parser.add_argument("--bin", type=Path, default=Path(__file__).resolve().parents[3] / "build/release/bin")
     parser.add_argument("--counts", default="2000,200000")
     parser.add_argument("--work", type=Path, help="default: the system's folder for temporary files")
     parser.add_argument("options", nargs="*", help="further options of shardify, after --")
