@@ -97,7 +97,7 @@ ROOTS = (
     "loader/src",
     "tools",
     "bench",
-    "tests/support",
+    "tests",
 )
 SAYS_ERRORS = re.compile(r"//.*\b(?:[Tt]hrows|Errors:)")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "data/synth.hpp"
-#include "shardbench_support.hpp"
-#include "temp_dir.hpp"
+#include "support/programs/shardbench_support.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::bench {
 namespace {

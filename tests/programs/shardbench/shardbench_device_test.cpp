@@ -9,8 +9,8 @@
 #include "harness/cpu_facts.hpp"
 #include "harness/filesystem_facts.hpp"
 #include "harness/gpu_facts.hpp"
-#include "shardbench_support.hpp"
-#include "temp_dir.hpp"
+#include "support/programs/shardbench_support.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::bench {
 namespace {

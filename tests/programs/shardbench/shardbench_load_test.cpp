@@ -6,16 +6,16 @@
 
 #include <vector>
 
-#include "bench_dataset.hpp"
 #include "commands/load/load_bench.hpp"
 #include "data/load_data.hpp"
-#include "expect_error.hpp"
 #include "limits/decode_limit.hpp"
 #include "limits/load_limits.hpp"
 #include "report/section.hpp"
 #include "sections.hpp"
 #include "shard/convert/source.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/programs/bench_dataset.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::bench {
 namespace {

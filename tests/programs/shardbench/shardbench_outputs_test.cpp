@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "bench_dataset.hpp"
-#include "shardbench_support.hpp"
-#include "temp_dir.hpp"
+#include "support/programs/bench_dataset.hpp"
+#include "support/programs/shardbench_support.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::bench {
 namespace {

@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "bench_dataset.hpp"
 #include "commands/pipeline/pipeline_bench.hpp"
-#include "shardbench_support.hpp"
-#include "temp_dir.hpp"
+#include "support/programs/bench_dataset.hpp"
+#include "support/programs/shardbench_support.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::bench {
 namespace {

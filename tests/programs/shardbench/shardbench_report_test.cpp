@@ -13,12 +13,12 @@
 #include <thread>
 #include <vector>
 
-#include "bench_dataset.hpp"
 #include "commands/report/book.hpp"
 #include "report/section.hpp"
 #include "report/svg.hpp"
-#include "shardbench_support.hpp"
-#include "temp_dir.hpp"
+#include "support/programs/bench_dataset.hpp"
+#include "support/programs/shardbench_support.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::bench {
 namespace {

@@ -14,11 +14,11 @@
 #include "data/jpeg_encoder.hpp"
 #include "data/photo.hpp"
 #include "data/synth.hpp"
-#include "expect_error.hpp"
 #include "limits/pure_decode.hpp"
 #include "shard/image/decode.hpp"
-#include "shardbench_support.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/programs/shardbench_support.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::bench {
 namespace {

@@ -16,11 +16,11 @@
 #include <thread>
 #include <vector>
 
-#include "bench_dataset.hpp"
 #include "data/load_data.hpp"
 #include "limits/page_cache.hpp"
-#include "shardbench_support.hpp"
-#include "temp_dir.hpp"
+#include "support/programs/bench_dataset.hpp"
+#include "support/programs/shardbench_support.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::bench {
 namespace {

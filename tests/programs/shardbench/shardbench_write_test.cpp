@@ -16,9 +16,9 @@
 #include <thread>
 
 #include "commands/write/write_bench.hpp"
-#include "expect_error.hpp"
-#include "shardbench_support.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/programs/shardbench_support.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::bench {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "shardctl_fixture.hpp"
+#include "support/programs/shardctl_fixture.hpp"
 
 namespace shard::testing {
 namespace {

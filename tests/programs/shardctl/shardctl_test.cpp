@@ -8,7 +8,7 @@
 
 #include "shard/convert/convert.hpp"
 #include "shard/image/preprocess.hpp"
-#include "shardctl_fixture.hpp"
+#include "support/programs/shardctl_fixture.hpp"
 
 namespace shard::testing {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "jpeg_files.hpp"
 #include "shard/error.hpp"
+#include "support/jpeg/jpeg_files.hpp"
 
 namespace {
 
