@@ -83,7 +83,6 @@ INNER = {
     ),
     "tools/shardctl": ("dataset", "draw", "duplicates", "page show", "."),
 }
-MOST_FILES = 30  # in a folder of ours
 PUBLIC_ONLY = ("docs/examples", "libshard/include", "loader/include")  # may include installed headers only
 PUBLIC = ("libshard/include/", "loader/include/")
 # May include no private headers of libshard but base, which is everyone's.
@@ -187,14 +186,6 @@ def check(root):
             and path.name != "error.hpp"
         ):
             lines.append(f"{file}: says what it throws and does not include shard/error.hpp")
-    folders = {}
-    for path in files:
-        folders.setdefault(path.parent.relative_to(root).as_posix(), []).append(path)
-    lines += [
-        f"{folder}: {len(inside)} files; a folder has at most {MOST_FILES}: make rooms"
-        for folder, inside in sorted(folders.items())
-        if len(inside) > MOST_FILES and not folder.startswith("tests/")
-    ]
     return len(files), lines
 
 
