@@ -32,7 +32,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "programs"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "programs" / "support"))
 
 
 def make(folder, samples, codec="packed"):

@@ -4,11 +4,11 @@ with a consumer that takes time.
 
     python3 bench/scripts/remote_half.py FOLDER build/dev/bin/tcp_link [--epochs 10] [--rate 100]
 
-Needs what remote.py needs. nginx on the loopback interface behind tests/programs/tcp_link.cpp, which lets
-through RATE MB/s for all connections together. FOLDER receives three data sets (kept): 63 shards of 8.8 MB,
-200 of 0.9 MB, and 80 of uneven size. For each, with window_shards 2 and 8, a process loads EPOCHS epochs. A
-batch takes the consumer (a pause) as long as its share of the time that the line needs for half of the data,
-times PACE: 0.5 (the line is slower), 1 and 2 (the consumer is slower). Prints JSON lines:
+Needs what remote.py needs. nginx on the loopback interface behind tests/programs/support/tcp_link.cpp, which
+lets through RATE MB/s for all connections together. FOLDER receives three data sets (kept): 63 shards of 8.8
+MB, 200 of 0.9 MB, and 80 of uneven size. For each, with window_shards 2 and 8, a process loads EPOCHS
+epochs. A batch takes the consumer (a pause) as long as its share of the time that the line needs for half of
+the data, times PACE: 0.5 (the line is slower), 1 and 2 (the consumer is slower). Prints JSON lines:
 
     share    mean of the bytes fetched in epochs 2 and later, as a share of all; with it the lowest and the
              highest epoch

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Data sets on servers over a line: 10 ms in each direction and 125 MB/s,
-by tests/programs/tcp_link.cpp before nginx on the loopback interface.
+by tests/programs/support/tcp_link.cpp before nginx on the loopback interface.
 
     python3 bench/scripts/remote_line.py FOLDER build/dev/bin/tcp_link [--samples 3000] [--runs 3]
     python3 bench/scripts/remote_line.py FOLDER build/dev/bin/ip_link [--loss 0.01] [--congestion reno] ...
 
-The second form has the kernel's own TCP between two network namespaces (tests/programs/ip_link.cpp), where
-packets are lost; of 125 MB/s, packets of 1,500 bytes have 120.7 for data. It needs root.
+The second form has the kernel's own TCP between two network namespaces (tests/programs/support/ip_link.cpp),
+where packets are lost; of 125 MB/s, packets of 1,500 bytes have 120.7 for data. It needs root.
 
 Needs what remote.py needs, and uses its data set in FOLDER. Every case has a process, a line and an empty
 cache of its own. Prints JSON with all runs:

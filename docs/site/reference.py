@@ -95,7 +95,7 @@ def kind_of(annotation):
         text = " | ".join(kind_of(part) for part in typing.get_args(annotation))
     else:
         text = inspect.formatannotation(annotation)
-    return re.sub(r"\b(?:collections\.abc|typing|shardloader(?:\._\w+)?)\.", "", text).replace(
+    return re.sub(r"\b(?:collections\.abc|typing|shardloader(?:\._\w+(?:\.\w+)?)?)\.", "", text).replace(
         "NoneType", "None"
     )
 

@@ -6,11 +6,11 @@
 #include <thread>
 #include <type_traits>
 
-#include "expect_error.hpp"
-#include "loader_fixture.hpp"
 #include "shard/loader/cuda_device.hpp"
 #include "shard/loader/dlpack.hpp"
-#include "step_device.hpp"
+#include "support/device/step_device.hpp"
+#include "support/expect_error.hpp"
+#include "support/loader/loader_fixture.hpp"
 
 namespace shard::testing {
 namespace {

@@ -1,6 +1,6 @@
 // JpegDecoder on a CUDA device; skipped, visibly, where there is none.
-#include "jpeg_decoder_contract.hpp"
 #include "shard/loader/cuda_device.hpp"
+#include "support/jpeg/jpeg_decoder_contract.hpp"
 
 namespace shard::testing {
 namespace {

@@ -1,6 +1,6 @@
 // JpegDecoder on the host device, and on one that decodes as kernels do.
-#include "jpeg_decoder_contract.hpp"
-#include "kernel_like_device.hpp"
+#include "support/device/kernel_like_device.hpp"
+#include "support/jpeg/jpeg_decoder_contract.hpp"
 
 namespace shard::testing {
 namespace {

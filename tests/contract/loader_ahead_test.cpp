@@ -2,11 +2,11 @@
 // samples whose shard is not registered are staged.
 #include <limits>
 
-#include "deadline.hpp"
-#include "expect_error.hpp"
-#include "limited_device.hpp"
-#include "loader_fixture.hpp"
-#include "rounds.hpp"
+#include "support/deadline.hpp"
+#include "support/device/limited_device.hpp"
+#include "support/expect_error.hpp"
+#include "support/loader/loader_fixture.hpp"
+#include "support/rounds.hpp"
 
 namespace shard::testing {
 namespace {

@@ -2,12 +2,12 @@
 #include <atomic>
 #include <thread>
 
-#include "loader_contract.hpp"
-#include "loader_free_contract.hpp"
-#include "loader_free_fields_contract.hpp"
-#include "loader_jpeg_contract.hpp"
-#include "loader_views_contract.hpp"
 #include "shard/loader/cuda_device.hpp"
+#include "support/loader/loader_contract.hpp"
+#include "support/loader/loader_free_contract.hpp"
+#include "support/loader/loader_free_fields_contract.hpp"
+#include "support/loader/loader_jpeg_contract.hpp"
+#include "support/loader/loader_views_contract.hpp"
 
 namespace shard::testing {
 namespace {

@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "codec/sample_errors.hpp"
-#include "deadline.hpp"
-#include "expect_error.hpp"
-#include "limited_device.hpp"
-#include "loader_fixture.hpp"
-#include "rounds.hpp"
-#include "step_device.hpp"
+#include "support/deadline.hpp"
+#include "support/device/limited_device.hpp"
+#include "support/device/step_device.hpp"
+#include "support/expect_error.hpp"
+#include "support/loader/loader_fixture.hpp"
+#include "support/rounds.hpp"
 
 namespace shard::testing {
 namespace {

@@ -10,9 +10,9 @@
 #include <map>
 #include <set>
 
-#include "expect_error.hpp"
-#include "free_dataset.hpp"
-#include "limited_device.hpp"
+#include "support/device/limited_device.hpp"
+#include "support/expect_error.hpp"
+#include "support/loader/free_dataset.hpp"
 
 namespace shard::testing {
 namespace {

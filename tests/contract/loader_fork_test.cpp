@@ -10,9 +10,9 @@
 #include <functional>
 #include <thread>
 
-#include "expect_error.hpp"
-#include "loader_fixture.hpp"
-#include "rounds.hpp"
+#include "support/expect_error.hpp"
+#include "support/loader/loader_fixture.hpp"
+#include "support/rounds.hpp"
 
 namespace shard::testing {
 namespace {

@@ -7,10 +7,10 @@
 #include <chrono>
 #include <thread>
 
-#include "expect_error.hpp"
-#include "loader_fixture.hpp"
 #include "shard/loader/cuda_device.hpp"
 #include "shard/loader/dlpack.hpp"
+#include "support/expect_error.hpp"
+#include "support/loader/loader_fixture.hpp"
 
 namespace shard::testing {
 namespace {

@@ -1,6 +1,6 @@
 // What loader_images_contract.hpp says, on a CUDA device; skipped, visibly, where there is none.
-#include "loader_images_contract.hpp"
 #include "shard/loader/cuda_device.hpp"
+#include "support/loader/loader_images_contract.hpp"
 
 namespace shard::testing {
 

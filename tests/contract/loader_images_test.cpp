@@ -1,5 +1,5 @@
 // What loader_images_contract.hpp says, on a device that stands for a GPU.
-#include "loader_images_contract.hpp"
+#include "support/loader/loader_images_contract.hpp"
 
 namespace shard::testing {
 

@@ -1,5 +1,5 @@
-#include "loader_leaks.hpp"
 #include "shard/loader/cuda_device.hpp"
+#include "support/loader/loader_leaks.hpp"
 
 namespace shard::testing {
 namespace {

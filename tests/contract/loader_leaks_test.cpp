@@ -1,5 +1,5 @@
-#include "loader_leaks.hpp"
-#include "limited_device.hpp"
+#include "support/loader/loader_leaks.hpp"
+#include "support/device/limited_device.hpp"
 
 namespace shard::testing {
 namespace {

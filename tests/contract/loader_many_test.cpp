@@ -6,11 +6,11 @@
 #include <numeric>
 #include <thread>
 
-#include "expect_error.hpp"
-#include "limited_device.hpp"
-#include "loader_fixture.hpp"
-#include "random_work.hpp"
-#include "rounds.hpp"
+#include "support/device/limited_device.hpp"
+#include "support/expect_error.hpp"
+#include "support/loader/loader_fixture.hpp"
+#include "support/rounds.hpp"
+#include "support/transform/random_work.hpp"
 
 namespace shard::testing {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-#include "loader_fixture.hpp"
+#include "support/loader/loader_fixture.hpp"
 
 namespace shard::testing {
 namespace {

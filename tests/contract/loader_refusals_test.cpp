@@ -6,12 +6,12 @@
 
 #include <fstream>
 
-#include "deadline.hpp"
-#include "expect_error.hpp"
-#include "limited_device.hpp"
-#include "loader_fixture.hpp"
-#include "process_use.hpp"
-#include "rounds.hpp"
+#include "support/deadline.hpp"
+#include "support/device/limited_device.hpp"
+#include "support/expect_error.hpp"
+#include "support/loader/loader_fixture.hpp"
+#include "support/process_use.hpp"
+#include "support/rounds.hpp"
 
 namespace shard::testing {
 namespace {

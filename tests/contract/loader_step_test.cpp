@@ -3,13 +3,13 @@
 #include <chrono>
 #include <thread>
 
-#include "expect_error.hpp"
-#include "loader_contract.hpp"
-#include "loader_free_contract.hpp"
-#include "loader_free_fields_contract.hpp"
-#include "loader_jpeg_contract.hpp"
-#include "loader_views_contract.hpp"
-#include "step_device.hpp"
+#include "support/device/step_device.hpp"
+#include "support/expect_error.hpp"
+#include "support/loader/loader_contract.hpp"
+#include "support/loader/loader_free_contract.hpp"
+#include "support/loader/loader_free_fields_contract.hpp"
+#include "support/loader/loader_jpeg_contract.hpp"
+#include "support/loader/loader_views_contract.hpp"
 
 namespace shard::testing {
 namespace {

@@ -11,14 +11,14 @@
 #include <stdexcept>
 #include <thread>
 
-#include "deadline.hpp"
-#include "expect_error.hpp"
-#include "limited_device.hpp"
-#include "loader_fixture.hpp"
-#include "process_use.hpp"
-#include "random_work.hpp"
-#include "rounds.hpp"
-#include "step_device.hpp"
+#include "support/deadline.hpp"
+#include "support/device/limited_device.hpp"
+#include "support/device/step_device.hpp"
+#include "support/expect_error.hpp"
+#include "support/loader/loader_fixture.hpp"
+#include "support/process_use.hpp"
+#include "support/rounds.hpp"
+#include "support/transform/random_work.hpp"
 
 namespace shard::testing {
 namespace {

@@ -4,11 +4,11 @@
 
 #include <map>
 
-#include "expect_error.hpp"
-#include "loader_fixture.hpp"
 #include "shard/loader/geometry.hpp"
 #include "shard/loader/memory.hpp"
-#include "step_device.hpp"
+#include "support/device/step_device.hpp"
+#include "support/expect_error.hpp"
+#include "support/loader/loader_fixture.hpp"
 
 namespace shard::testing {
 namespace {

@@ -11,7 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "programs"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs" / "support"))
 # pylint: disable=wrong-import-position,wildcard-import,unused-wildcard-import
 from shardify_support import *  # noqa: F403  the fault tests find all of it here
 from shardify_support import (

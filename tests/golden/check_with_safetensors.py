@@ -26,7 +26,7 @@ DTYPES = {
 
 
 def sample_bytes(size, index):
-    """tests/support/shard_samples.hpp, sample_bytes."""
+    """tests/support/format/shard_samples.hpp, sample_bytes."""
     state = (index * 0x9E3779B97F4A7C15 + 1) % 2**64
     out = bytearray(size)
     for i in range(size):

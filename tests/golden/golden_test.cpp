@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "golden_cases.hpp"
-#include "golden_jpegs.hpp"
-#include "temp_dir.hpp"
+#include "support/format/golden_cases.hpp"
+#include "support/jpeg/golden_jpegs.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard {
 namespace {

@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "format/shard/shard_profile.hpp"
-#include "golden_cases.hpp"
-#include "golden_jpegs.hpp"
 #include "shard/codec.hpp"
+#include "support/format/golden_cases.hpp"
+#include "support/jpeg/golden_jpegs.hpp"
 
 namespace fs = std::filesystem;
 using namespace shard;

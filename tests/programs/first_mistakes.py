@@ -2,7 +2,7 @@
 """The first mistakes that a stranger makes with the programs, one a row. Each message says what happened,
 with the value, and what to do, and the exit code is 2.
 
-Those in Python: loader/python/tests/test_first_mistakes.py.
+Those in Python: loader/python/tests/package/test_first_mistakes.py.
 """
 
 import os

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "cuda/kernels/transform.hpp"
-#include "random_program.hpp"
-#include "random_work.hpp"
-#include "rounds.hpp"
+#include "support/rounds.hpp"
+#include "support/transform/random_program.hpp"
+#include "support/transform/random_work.hpp"
 #include "transform/augment/host_augment.hpp"
 #include "transform/augment/mix.hpp"
 #include "transform/host_transform.hpp"

@@ -6,11 +6,11 @@
 #include <numeric>
 #include <optional>
 
-#include "golden_images.hpp"
-#include "image_variants.hpp"
-#include "rounds.hpp"
 #include "shard/error.hpp"
 #include "shard/image/preprocess.hpp"
+#include "support/image/golden_images.hpp"
+#include "support/image/image_variants.hpp"
+#include "support/rounds.hpp"
 
 namespace shard::testing {
 namespace {

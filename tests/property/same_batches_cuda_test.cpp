@@ -1,7 +1,7 @@
 // The property on a CUDA device: labels, ids, masks and the choice of pixels equal, values within one step of
 // their type of what the host computes.
-#include "same_batches.hpp"
 #include "shard/loader/cuda_device.hpp"
+#include "support/loader/same_batches.hpp"
 
 namespace shard::testing {
 namespace {

@@ -1,8 +1,8 @@
 // The property on the host device, on one that stands for a GPU, and on the step device, which also finds
 // every missing order between streams.
-#include "same_batches.hpp"
-#include "limited_device.hpp"
-#include "step_device.hpp"
+#include "support/loader/same_batches.hpp"
+#include "support/device/limited_device.hpp"
+#include "support/device/step_device.hpp"
 
 namespace shard::testing {
 namespace {

@@ -10,7 +10,7 @@ import sys
 import zlib
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs" / "support"))
 
 from shardify_support import (
     SANITIZED,

@@ -84,7 +84,6 @@ INNER = {
     ),
     "tools/shardctl": ("dataset", "draw", "duplicates", "page show", "."),
 }
-MOST_FILES = 30  # in a folder of ours
 PUBLIC_ONLY = ("docs/examples", "libshard/include", "loader/include")  # may include installed headers only
 PUBLIC = ("libshard/include/", "loader/include/")
 # May include no private headers of libshard but base, which is everyone's.
@@ -98,7 +97,7 @@ ROOTS = (
     "loader/src",
     "tools",
     "bench",
-    "tests/support",
+    "tests",
 )
 SAYS_ERRORS = re.compile(r"//.*\b(?:[Tt]hrows|Errors:)")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
@@ -188,14 +187,6 @@ def check(root):
             and path.name != "error.hpp"
         ):
             lines.append(f"{file}: says what it throws and does not include shard/error.hpp")
-    folders = {}
-    for path in files:
-        folders.setdefault(path.parent.relative_to(root).as_posix(), []).append(path)
-    lines += [
-        f"{folder}: {len(inside)} files; a folder has at most {MOST_FILES}: make rooms"
-        for folder, inside in sorted(folders.items())
-        if len(inside) > MOST_FILES and not folder.startswith("tests/")
-    ]
     return len(files), lines
 
 

@@ -4,8 +4,8 @@
 
 WORK: a new folder for what it makes; TLS: a folder with ca.pem, cert.pem (for localhost) and key.
 
-loopback.py and remote_servers.py of tests/programs must be importable. Prints a line per step. Stops at the
-first that fails.
+loopback.py and remote_servers.py of tests/programs/support must be importable. Prints a line per step.
+Stops at the first that fails.
 """
 
 import os

@@ -76,9 +76,9 @@ class Background {
   std::thread thread_;
 };
 
-// The options that Python gives, as _convert.py names them. Not checked as a whole.
+// The options that Python gives, as shardloader._convert.options names them. Not checked as a whole.
 convert::Options options_of(const nb::dict& given);
-// What Conversion of _convert.py is made of.
+// What Conversion of shardloader._convert is made of.
 nb::dict dict_of(const convert::Summary& summary);
 
 }  // namespace shard::python

@@ -13,7 +13,7 @@ import pytest
 
 import shardloader as sl
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "programs"))  # servers
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "programs" / "support"))  # servers
 
 SIDE = 32
 EACH = 20

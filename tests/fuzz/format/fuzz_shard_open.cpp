@@ -7,9 +7,9 @@
 #include "base/bytes.hpp"
 #include "base/digest/checksum.hpp"
 #include "format/shard/shard_profile.hpp"
-#include "memory_file.hpp"
 #include "shard/error.hpp"
 #include "shard/shard_reader.hpp"
+#include "support/memory_file.hpp"
 
 namespace {
 

@@ -5,11 +5,8 @@ import json
 import os
 import re
 import subprocess
-import sys
 import time
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from shardify_support import (
     SHARDCTL,
     SMALL,

@@ -2,12 +2,8 @@
 with hostile names, with 1,000 classes."""
 
 import json
-import sys
-from pathlib import Path
 
 import browser
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from shardify_support import SMALL, TestCase, main, make_images, png, shardctl, shardify, write
 
 # Folders and files may have these names. A '/' is a folder inside.

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/completion.hpp"
-#include "expect_error.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::cli {
 namespace {

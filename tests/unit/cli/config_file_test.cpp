@@ -9,7 +9,7 @@
 #include "cli/cli.hpp"
 #include "cli/config_file.hpp"
 #include "cli/run_main.hpp"
-#include "temp_dir.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::cli {
 namespace {

@@ -10,11 +10,11 @@
 #include <thread>
 #include <vector>
 
-#include "expect_error.hpp"
 #include "shard/convert/convert.hpp"
 #include "shard/dataset.hpp"
-#include "small_conversion.hpp"
-#include "temp_dir.hpp"
+#include "support/convert/small_conversion.hpp"
+#include "support/expect_error.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::convert {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <optional>
 
-#include "jpeg_decoding.hpp"
-#include "random_jpeg.hpp"
-#include "rounds.hpp"
 #include "shard/error.hpp"
+#include "support/jpeg/jpeg_decoding.hpp"
+#include "support/jpeg/random_jpeg.hpp"
+#include "support/rounds.hpp"
 
 namespace shard::testing {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <cstring>
 
-#include "expect_error.hpp"
-#include "jpeg_decoding.hpp"
-#include "random_jpeg.hpp"
+#include "support/expect_error.hpp"
+#include "support/jpeg/jpeg_decoding.hpp"
+#include "support/jpeg/random_jpeg.hpp"
 
 namespace shard::testing {
 namespace {

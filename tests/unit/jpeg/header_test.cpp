@@ -5,9 +5,9 @@
 #include <optional>
 #include <random>
 
-#include "expect_error.hpp"
 #include "jpeg/frame.hpp"
-#include "jpeg_decoding.hpp"
+#include "support/expect_error.hpp"
+#include "support/jpeg/jpeg_decoding.hpp"
 
 namespace shard::testing {
 namespace {

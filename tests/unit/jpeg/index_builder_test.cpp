@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "expect_error.hpp"
-#include "jpeg_decoding.hpp"
-#include "random_jpeg.hpp"
-#include "rounds.hpp"
+#include "support/expect_error.hpp"
+#include "support/jpeg/jpeg_decoding.hpp"
+#include "support/jpeg/random_jpeg.hpp"
+#include "support/rounds.hpp"
 
 namespace shard::testing {
 namespace {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/bytes.hpp"
-#include "expect_error.hpp"
-#include "jpeg_decoding.hpp"
+#include "support/expect_error.hpp"
+#include "support/jpeg/jpeg_decoding.hpp"
 
 namespace shard::testing {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "jpeg_samples.hpp"
+#include "support/jpeg/jpeg_samples.hpp"
 
 namespace shard::testing {
 namespace {

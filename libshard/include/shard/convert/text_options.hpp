@@ -2,7 +2,7 @@
 //
 // Each is a row of a table: shardify's option with its help, Python's keyword, the check and what it sets
 // are made from it. A new one is a member of Options, its row, and a row in docs/shardify.md (and in Python
-// its type, in _convert_options.py).
+// its type, in _convert/options.py).
 #pragma once
 
 #include <map>

@@ -78,7 +78,7 @@ def _add_doctor(commands: Any) -> None:
 
 
 def _doctor(given: argparse.Namespace) -> int:
-    from . import _doctor_script, _machine
+    from ._doctor import machine, script
 
     if given.script is not None and not os.path.isfile(given.script):
         print(
@@ -86,11 +86,11 @@ def _doctor(given: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 2
-    checks = _machine.machine_checks(given.folder)
-    print(_machine.text_of(checks), flush=True)
+    checks = machine.machine_checks(given.folder)
+    print(machine.text_of(checks), flush=True)
     if given.script is None:
         return 1 if any(check.advice for check in checks) else 0
-    code, found = _doctor_script.run(given.script, given.arguments, given.seconds)
+    code, found = script.run(given.script, given.arguments, given.seconds)
     for diagnosis in found:
         print(f"\n{diagnosis}")
     if not found:

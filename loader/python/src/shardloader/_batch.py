@@ -6,7 +6,7 @@ import operator
 import sys
 from typing import Any
 
-from ._arrays import Framework
+from ._base.arrays import Framework
 from ._errors import InvalidArgumentError, UnsupportedError
 
 

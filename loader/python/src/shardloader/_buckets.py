@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from . import _check, _core
+from . import _core
+from ._base import check
 
 
 def buckets(*, area: int, step: int = 64, max_aspect: float = 2.0) -> list[tuple[int, int]]:
@@ -16,7 +17,7 @@ def buckets(*, area: int, step: int = 64, max_aspect: float = 2.0) -> list[tuple
         sl.buckets(area=512 * 512, step=64, max_aspect=2.0)
     """
     return _core.buckets(
-        _check.whole("area", area, 1, 2**32),
-        _check.whole("step", step, 1, 65_535),
-        _check.number("max_aspect", max_aspect),
+        check.whole("area", area, 1, 2**32),
+        check.whole("step", step, 1, 65_535),
+        check.number("max_aspect", max_aspect),
     )

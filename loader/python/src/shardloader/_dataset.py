@@ -8,12 +8,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 
-from . import _check, _core
-from ._arrays import to_numpy
+from . import _core
+from ._base import check
+from ._base.arrays import to_numpy
+from ._base.numpy import np
 from ._convert import absolute
 from ._errors import CorruptError, InvalidArgumentError, NotFoundError
 from ._fields import _LONG, Fields, RaggedArray
-from ._numpy import np
 from ._show import Sheet, html_of, sheet_of
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Dataset:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        path = absolute(_check.path("path", path))
+        path = absolute(check.path("path", path))
         try:
             core = _core.Dataset(path)
         except NotFoundError as error:
@@ -232,7 +233,7 @@ class Dataset:
         return Dataset._made(_core.select(self._core, bits), self._path, recipe, self._caches)
 
     def _hashed(self, begin: float, end: float, seed: int, others: bool) -> Dataset:
-        rest = (begin, end, _check.whole("seed", seed, 0, 2**64 - 1), others)
+        rest = (begin, end, check.whole("seed", seed, 0, 2**64 - 1), others)
         recipe = ("hashed", self._recipe, *rest)
         return Dataset._made(_core.hashed(self._core, *rest), self._path, recipe, self._caches)
 
@@ -241,7 +242,7 @@ class Dataset:
         Columns and returns such a mask, for instance `data.where(lambda columns: columns["labels"] < 10)`.
         InvalidArgumentError if the mask has another length or is not of bools, or if no sample is left."""
         given = condition(Columns(self)) if callable(condition) else condition
-        _check.unmasked("the condition", given)
+        check.unmasked("the condition", given)
         mask = np.asarray(given)
         if mask.dtype != np.bool_ or mask.shape != (len(self),):
             raise InvalidArgumentError(
@@ -257,7 +258,7 @@ class Dataset:
         size = len(self)
         if isinstance(indices, slice):
             indices = range(*indices.indices(size))
-        _check.unmasked("indices", indices)
+        check.unmasked("indices", indices)
         chosen = np.asarray(indices)
         if chosen.ndim != 1 or (chosen.size > 0 and not np.issubdtype(chosen.dtype, np.integer)):
             hint = "; a mask of bools is for where()" if chosen.dtype == np.bool_ else ""
@@ -282,11 +283,11 @@ class Dataset:
     def classes_only(self, names: Sequence[str]) -> Dataset:
         """The samples of these classes. `classes` and labels stay as they are.
         InvalidArgumentError if there is no such class."""
-        names, known = _check.names("names", names), self.class_to_idx
+        names, known = check.names("names", names), self.class_to_idx
         for name in names:
             if name not in known:
                 raise InvalidArgumentError(
-                    f"no class {name!r}; expected some of the {len(known)}: {_check.listed(known)}"
+                    f"no class {name!r}; expected some of the {len(known)}: {check.listed(known)}"
                 )
         return self._select(_bits(np.isin(self.labels, [known[name] for name in names])))
 
@@ -295,14 +296,14 @@ class Dataset:
         of its key and the seed, so it stays when data are added later, and samples with the same key stay
         together. A split of a part is independent of the split that made the part, also with the same seed.
         InvalidArgumentError if fraction is not in [0, 1], or if a part has no sample."""
-        if not 0 <= _check.number("fraction", fraction) <= 1:
-            _check.refuse("fraction", fraction, "a number from 0 to 1, such as 0.9 for 90 %")
+        if not 0 <= check.number("fraction", fraction) <= 1:
+            check.refuse("fraction", fraction, "a number from 0 to 1, such as 0.9 for 90 %")
         return self._hashed(0.0, fraction, seed, False), self._hashed(0.0, fraction, seed, True)
 
     def fold(self, k: int, n: int, seed: int = 0) -> tuple[Dataset, Dataset]:
         """Cross validation: (the samples to train with, those of part k of n, which are held out). k is 0 to
         n - 1. The parts are decided like those of split()."""
-        k, n = _check.whole("k", k), _check.whole("n", n)
+        k, n = check.whole("k", k), check.whole("n", n)
         if n < 2 or not 0 <= k < n:
             raise InvalidArgumentError(f"fold {k} of {n}; expected k from 0 to n - 1, and n at least 2")
         return self._hashed(k / n, (k + 1) / n, seed, True), self._hashed(k / n, (k + 1) / n, seed, False)
@@ -439,7 +440,7 @@ class Dataset:
         Raises a CorruptError that names the first problems; its `findings` has all of them.
         """
         findings = [
-            Finding(*found) for found in self._core.verify(_check.whole("threads", threads, 0, 2**31 - 1))
+            Finding(*found) for found in self._core.verify(check.whole("threads", threads, 0, 2**31 - 1))
         ]
         if findings:
             first = "; ".join(map(str, findings[:3]))
@@ -496,12 +497,12 @@ def mix(proportions: Mapping[Any, float], *, epoch_size: int | None = None) -> M
     and for data sets that cannot be one (concat()).
     """
     if not isinstance(proportions, Mapping):
-        _check.refuse("proportions", proportions, "a number for each data set, {data: number}")
-    shares = [_check.number(f"the proportion of {part}", share) for part, share in proportions.items()]
+        check.refuse("proportions", proportions, "a number for each data set, {data: number}")
+    shares = [check.number(f"the proportion of {part}", share) for part, share in proportions.items()]
     parts = [part if isinstance(part, Dataset) else Dataset(part) for part in proportions]
     return Mix(
         concat(*parts),
         [len(part) for part in parts],
         shares,
-        None if epoch_size is None else _check.whole("epoch_size", epoch_size, 1),
+        None if epoch_size is None else check.whole("epoch_size", epoch_size, 1),
     )

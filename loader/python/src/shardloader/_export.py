@@ -9,10 +9,10 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import _check
+from ._base import check
+from ._base.numpy import np
 from ._dataset import Dataset
 from ._errors import InvalidArgumentError
-from ._numpy import np
 
 
 def _floats(values: Any, dtype: str) -> Any:
@@ -90,7 +90,7 @@ def to_parquet(
     except ImportError as error:
         raise ImportError('Parquet needs pyarrow: pip install "shardloader[parquet]"') from error
     data = data if isinstance(data, Dataset) else Dataset(data)
-    path = _check.path("path", path)
+    path = check.path("path", path)
     if os.path.lexists(path):
         raise InvalidArgumentError(f"{path} exists: name a file that does not")
     if batch_size < 1:

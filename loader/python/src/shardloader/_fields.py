@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from . import _check
-from ._arrays import name_of
+from ._base import check
+from ._base.arrays import name_of
+from ._base.numpy import np
 from ._errors import InvalidArgumentError
-from ._numpy import np
 
 _SHORT = {
     "bool": "bool",
@@ -67,7 +67,7 @@ class Ragged:
     def __init__(self, dtype: Any, *shape: int) -> None:
         self.dtype, self.shape = (
             _LONG[_short_dtype(dtype)],
-            tuple(_check.axis("an axis of Ragged()", extent) for extent in shape),
+            tuple(check.axis("an axis of Ragged()", extent) for extent in shape),
         )
 
     def __repr__(self) -> str:
@@ -112,7 +112,7 @@ class ImageField:
     ) -> None:
         self.dtype = _LONG[_short_dtype(dtype)]
         self.shape = tuple(
-            None if extent is None else _check.axis("an axis of ImageField()", extent, 0) for extent in shape
+            None if extent is None else check.axis("an axis of ImageField()", extent, 0) for extent in shape
         )
         self.layout = layout if layout is not None else "nhwc" if len(self.shape) == 3 else "tensor"
         self.role, self.codec = role, codec
@@ -179,7 +179,7 @@ def column_text(name: str, kind: Any) -> str:
         return f"{name}:{_short_dtype(kind.dtype)}[{''.join(f',{extent}' for extent in kind.shape)}]"
     if isinstance(kind, tuple):
         return f"{name}:{_short_dtype(kind[0])}" + (
-            f"[{','.join(str(_check.axis(f'an axis of column {name!r}', extent)) for extent in kind[1:])}]"
+            f"[{','.join(str(check.axis(f'an axis of column {name!r}', extent)) for extent in kind[1:])}]"
             if len(kind) > 1
             else ""
         )

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from . import _check
+from ._base import check
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,12 +65,12 @@ def members_of(kind: type[MemoryOptions] | type[RemoteOptions]) -> Callable[[str
 
     def takes(name: str, value: Any) -> dict[str, Any]:
         if not isinstance(value, kind):
-            _check.refuse(name, value, f"{kind.__name__}(...)")
+            check.refuse(name, value, f"{kind.__name__}(...)")
         members: dict[str, Any] = {one.name: getattr(value, one.name) for one in dataclasses.fields(kind)}
         members = {option: given for option, given in members.items() if given is not None}
         for path in ("cache", "transit"):
             if members.get(path) is not None:
-                members[path] = os.path.abspath(_check.path(path, members[path]))
+                members[path] = os.path.abspath(check.path(path, members[path]))
         return members
 
     return takes

@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from . import _check, _core, _errors
-from ._arrays import dtype_name, framework_of
+from . import _core, _errors
+from ._base import check
+from ._base.arrays import dtype_name, framework_of
 from ._batch import ordinal_of
 from ._errors import InvalidArgumentError, ShardError
 
@@ -52,11 +53,11 @@ def _box(box: Any) -> tuple[int, int, int, int] | None:
             return box
     expected = "None or (left, top, right, bottom) for each file"
     try:
-        left, top, right, bottom = (_check.whole("crop", side, 0, 2**32 - 1) for side in box)
+        left, top, right, bottom = (check.whole("crop", side, 0, 2**32 - 1) for side in box)
     except (TypeError, ValueError):
-        _check.refuse("crop", box, expected)
+        check.refuse("crop", box, expected)
     if right <= left or bottom <= top:
-        _check.refuse("crop", box, expected + ", with right > left and bottom > top")
+        check.refuse("crop", box, expected + ", with right > left and bottom > top")
     return left, top, right, bottom
 
 
@@ -64,21 +65,21 @@ def _options(
     size: Any, dtype: Any, layout: str, filter: str, mean: Any, std: Any, upright: Any
 ) -> dict[str, Any]:
     options = {
-        "size": (0, 0) if size is None else _check.size("size", size),
+        "size": (0, 0) if size is None else check.size("size", size),
         "dtype": dtype_name(dtype),
         "layout": layout,
         "filter": filter,
-        "upright": _check.flag("upright", upright),
+        "upright": check.flag("upright", upright),
     }
     if layout not in ("nhwc", "nchw"):
-        _check.refuse("layout", layout, '"nhwc" or "nchw"')
+        check.refuse("layout", layout, '"nhwc" or "nchw"')
     if filter not in _FILTERS:
-        _check.refuse("filter", filter, "one of " + ", ".join(_FILTERS))
+        check.refuse("filter", filter, "one of " + ", ".join(_FILTERS))
     if options["dtype"] == "uint16":
-        _check.refuse("dtype", dtype, '"uint8", "float16", "bfloat16" or "float32"')
+        check.refuse("dtype", dtype, '"uint8", "float16", "bfloat16" or "float32"')
     if mean is not None or std is not None:
-        options["mean"] = _check.numbers("mean", (0.0,) * 3 if mean is None else mean, 3)
-        options["std"] = _check.numbers("std", (1.0,) * 3 if std is None else std, 3)
+        options["mean"] = check.numbers("mean", (0.0,) * 3 if mean is None else mean, 3)
+        options["std"] = check.numbers("std", (1.0,) * 3 if std is None else std, 3)
     return options
 
 
@@ -89,7 +90,7 @@ def _refuse_without_bytes(files: list[Any]) -> None:
         except (TypeError, ValueError, BufferError):
             usable = False
         if not usable:
-            _check.refuse(
+            check.refuse(
                 f"files[{number}]",
                 type(file).__name__,
                 "the bytes of a file (path.read_bytes()), in one piece, with the buffer protocol",
@@ -143,11 +144,11 @@ def decode_jpeg(
     memory), InvalidArgumentError, IoError (the GPU).
     """
     ordinal = ordinal_of(device)
-    threads = _check.whole("threads", threads, 0, 64)
+    threads = check.whole("threads", threads, 0, 64)
     if on_error not in ("raise", "report"):
-        _check.refuse("on_error", on_error, '"raise" or "report"')
+        check.refuse("on_error", on_error, '"raise" or "report"')
     if isinstance(files, (bytes, bytearray, memoryview, str)):
-        _check.refuse("files", type(files).__name__, "a list with the bytes of each file")
+        check.refuse("files", type(files).__name__, "a list with the bytes of each file")
     files = list(files)
     boxes = None if crop is None else [_box(box) for box in crop]
     if boxes is not None and len(boxes) != len(files):

@@ -7,7 +7,8 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Union
 
-from . import _check, _core
+from . import _core
+from ._base import check
 from ._errors import InvalidArgumentError
 
 Span = Union[float, "Sequence[float]"]
@@ -70,12 +71,12 @@ class Parameter(NamedTuple):
             span = None if value is None else _span(where, value, self.centre)
             return None if span == (self.centre, self.centre) else span
         if self.kind == "pair" and not isinstance(value, (list, tuple)):
-            _check.refuse(where, value, "two numbers")
+            check.refuse(where, value, "two numbers")
         if self.kind == "channels or none" and not (value is None or isinstance(value, (list, tuple))):
-            _check.refuse(where, value, "a list of channels")
+            check.refuse(where, value, "a list of channels")
         if self.none and isinstance(value, str):
             if value != self.none:
-                _check.refuse(where, value, f'a number, one for each channel, or "{self.none}"')
+                check.refuse(where, value, f'a number, one for each channel, or "{self.none}"')
             return None
         if self.kind == "fill" and value is None:
             return 0

@@ -7,9 +7,10 @@ import threading
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from . import _check, _core, _notes, _words
-from ._convert import Conversion, absolute
-from ._convert_options import ConvertOptions, Path, for_library
+from . import _core
+from ._base import check, words
+from ._convert import Conversion, absolute, notes
+from ._convert.options import ConvertOptions, Path, for_library
 from ._errors import InvalidArgumentError, ShardError
 
 
@@ -40,7 +41,7 @@ _lock = threading.Lock()
 def _listed(given: Plan) -> Any:
     """The plan with its list of images, which each process makes once."""
     if not isinstance(given, Plan):
-        _check.refuse("plan", given, "a Plan, which plan() returns")
+        check.refuse("plan", given, "a Plan, which plan() returns")
     with _lock:
         known = _plans.pop(given.digest, None)
         if known is None:
@@ -72,7 +73,7 @@ def plan(images: Path, out: Path, **options: Any) -> Plan:
     for name in ("progress", "claim", "rank", "world_size", "overwrite", "refresh", "append", "work"):
         if name in options:
             raise InvalidArgumentError(f"{name} is no option of plan()")
-    images, out = _check.path("images", images), _check.path("out", out)
+    images, out = check.path("images", images), check.path("out", out)
     there = (
         "@" + os.path.abspath(images[1:])
         if images.startswith("@")
@@ -82,22 +83,22 @@ def plan(images: Path, out: Path, **options: Any) -> Plan:
     )
     for name in ("labels", "root", "coco", "yolo", "voc", "box_classes", "mask"):
         if options.get(name) is not None:
-            options[name] = absolute(_check.path(name, options[name]))
+            options[name] = absolute(check.path(name, options[name]))
     if isinstance(options.get("classes"), (str, os.PathLike)):
-        options["classes"] = absolute(_check.path("classes", options["classes"]))
+        options["classes"] = absolute(check.path("classes", options["classes"]))
     if isinstance(options.get("pairs"), Mapping):
         options["pairs"] = {
-            name: os.path.abspath(_check.path(f"pairs[{name!r}]", folder))
+            name: os.path.abspath(check.path(f"pairs[{name!r}]", folder))
             for name, folder in options["pairs"].items()
         }
     try:
         given = for_library("plan()", there, absolute(out), options, ConvertOptions)
         listed = _core.WorkPlan(given)
     except ShardError as error:
-        raise _words.of_convert(error) from None
+        raise words.of_convert(error) from None
     with _lock:
         _plans[listed.digest] = listed
-    _notes.found(listed.found(), given["out"])
+    notes.found(listed.found(), given["out"])
     return Plan(listed.shards, listed.inputs, listed.digest, given)
 
 
@@ -111,9 +112,9 @@ def convert_shard(plan: Plan, shard: int) -> ShardResult:
     """
     try:
         listed = _listed(plan)
-        return ShardResult(**listed.convert_shard(_check.whole("shard", shard, 0, 2**64 - 1)))
+        return ShardResult(**listed.convert_shard(check.whole("shard", shard, 0, 2**64 - 1)))
     except ShardError as error:
-        raise _words.of_convert(error) from None
+        raise words.of_convert(error) from None
 
 
 def finish(plan: Plan) -> Conversion:
@@ -124,11 +125,11 @@ def finish(plan: Plan) -> Conversion:
     """
     try:
         listed = _listed(plan)
-        done = _notes.worded(listed.finish())
+        done = notes.worded(listed.finish())
         listing = listed.found()
     except ShardError as error:
-        raise _words.of_convert(error) from None
+        raise words.of_convert(error) from None
     out = plan.options["out"]
-    done |= _notes.found(listing, out, told=True)
-    _notes.after(out, done)
+    done |= notes.found(listing, out, told=True)
+    notes.after(out, done)
     return Conversion(**done)

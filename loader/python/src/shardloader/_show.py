@@ -10,9 +10,9 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
-from . import _check
+from ._base import check
+from ._base.numpy import np
 from ._errors import CorruptError, InvalidArgumentError, ShardError, UnsupportedError
-from ._numpy import np
 
 Pixels = Any  # uint8 [row, column, 3]
 
@@ -290,9 +290,9 @@ class Sheet:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a page with the pictures in it, which needs no other file. path: ends in .html.
         InvalidArgumentError for another name; OSError if the file cannot be written."""
-        path = _check.path("path", path)
+        path = check.path("path", path)
         if not path.lower().endswith((".html", ".htm")):
-            _check.refuse("path", path, "a name that ends in .html (`shardctl show -o FILE.png` makes a PNG)")
+            check.refuse("path", path, "a name that ends in .html (`shardctl show -o FILE.png` makes a PNG)")
         with open(path, "w", encoding="utf-8") as file:
             file.write(
                 '<!doctype html>\n<meta charset="utf-8">\n<meta name="color-scheme" content="light dark">\n'
@@ -304,18 +304,18 @@ def chosen(samples: Any, size: int, seed: int) -> list[int]:
     """Indices: those that are given, or so many random ones, ascending."""
     if isinstance(samples, (range, slice)) or (hasattr(samples, "__len__") and not isinstance(samples, str)):
         listed = range(*samples.indices(size)) if isinstance(samples, slice) else samples
-        indices = [_check.whole("an index of samples", index, -size, size - 1) for index in listed]
+        indices = [check.whole("an index of samples", index, -size, size - 1) for index in listed]
         if not indices:
             raise InvalidArgumentError("samples names no sample; expected a number or some indices")
         return [index + size if index < 0 else index for index in indices]
-    count = min(_check.whole("samples", samples, 1), size)
-    generator = np.random.default_rng(_check.whole("seed", seed))
+    count = min(check.whole("samples", samples, 1), size)
+    generator = np.random.default_rng(check.whole("seed", seed))
     return sorted(int(index) for index in generator.choice(size, count, replace=False))
 
 
 def sheet_of(data: Any, samples: Any, seed: int, size: int, targets: bool) -> Sheet:
-    size = _check.whole("size", size, 16, 4096)
-    targets = _check.flag("targets", targets)
+    size = check.whole("size", size, 16, 4096)
+    targets = check.flag("targets", targets)
     if data.layout == "tensor":
         raise UnsupportedError(
             f"the samples are tensors {list(data.shape)} whose axes have no meaning, and no images; "

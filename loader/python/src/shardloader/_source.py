@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from . import _check, _core, _notes, _words
+from . import _core
+from ._base import check, words
+from ._base.declare import with_signature
 from ._cache import ImageCache
-from ._convert import absolute
-from ._convert_options import ConvertOptions, Path, for_library
+from ._convert import absolute, notes
+from ._convert.options import ConvertOptions, Path, for_library
 from ._dataset import Dataset
-from ._declare import with_signature
 from ._errors import InvalidArgumentError, ShardError
 
 if TYPE_CHECKING:
@@ -85,8 +86,8 @@ class Source(Dataset):
         del given["out"]
         given["images"] = _absolute(given["images"])
         if cache is not None:
-            given["cache"] = absolute(_check.path("cache", cache))
-            given["cache_jobs"] = 0 if cache_jobs is None else _check.whole("cache_jobs", cache_jobs, 1, 1024)
+            given["cache"] = absolute(check.path("cache", cache))
+            given["cache_jobs"] = 0 if cache_jobs is None else check.whole("cache_jobs", cache_jobs, 1, 1024)
         self._list(given)
 
     def _list(self, given: dict[str, Any]) -> None:
@@ -95,16 +96,16 @@ class Source(Dataset):
         try:
             core, listing, cache = _core.open_source(options, folder, jobs)
         except ShardError as error:
-            raise _words.of_convert(error) if folder is None else _words.of_cache(error) from None
+            raise words.of_convert(error) if folder is None else words.of_cache(error) from None
         self._adopt(core, given["images"], ("source", given))
         #: Where samples are stored. None: without cache=, or where all of them are.
         self.cache: ImageCache | None = None if cache is None else ImageCache(cache, folder)
         self._caches = () if self.cache is None else (self.cache,)
         #: (key, reason) of each input that is left out
         self.rejects: tuple[tuple[str, str], ...] = tuple(listing["rejects"])
-        _notes.found(listing, self._path)
+        notes.found(listing, self._path)
         if self.rejects:
-            _notes.warn(
+            notes.warn(
                 f"{len(self.rejects)} of {len(self.rejects) + len(self)} inputs of {self._path!r} are left "
                 f"out (Source.rejects), the first: {self.rejects[0][0]}: {self.rejects[0][1]}"
             )
@@ -126,7 +127,7 @@ def _absolute(images: str) -> str:
 
 def opened(data: Dataset | str | os.PathLike[str], cache: Path | None = None) -> Dataset:
     """The data set at a path, converted or not."""
-    images = None if isinstance(data, Dataset) else _check.path("data", data)
+    images = None if isinstance(data, Dataset) else check.path("data", data)
     if images is not None and _core.names_images(images):
         return Source(images, cache=cache)
     if cache is not None:
@@ -134,4 +135,4 @@ def opened(data: Dataset | str | os.PathLike[str], cache: Path | None = None) ->
             "cache is for a path of images: give it to Source() for one with options, and "
             "remote=RemoteOptions(cache=) for a data set on a server"
         )
-    return data if isinstance(data, Dataset) else Dataset(_check.path("data", data))
+    return data if isinstance(data, Dataset) else Dataset(check.path("data", data))

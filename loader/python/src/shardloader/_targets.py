@@ -7,9 +7,9 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from . import _check
-from ._arrays import dtype_name
 from ._augment import Instruction
+from ._base import check
+from ._base.arrays import dtype_name
 from ._errors import InvalidArgumentError
 
 
@@ -121,7 +121,7 @@ def options_of(
             f'fields is {fields!r}; expected a dict such as {{"mask": "nearest", "boxes": Boxes()}}, '
             "or a list of names"
         )
-    names = _check.names("as_stored", as_stored)
+    names = check.names("as_stored", as_stored)
     result: dict[str, Any] = {"fields": {}, "boxes": {}, "keypoints": {}, "as_stored": names}
     for name, of in fields.items():
         if isinstance(of, Boxes):

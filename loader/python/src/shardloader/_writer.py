@@ -11,13 +11,14 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _check, _core, _notes, _words
-from ._convert import Conversion
-from ._convert_options import Path, SampleOptions, class_names, for_library
-from ._declare import with_signature
+from . import _core
+from ._base import check, words
+from ._base.declare import with_signature
+from ._base.numpy import np
+from ._convert import Conversion, notes
+from ._convert.options import Path, SampleOptions, class_names, for_library
 from ._errors import InvalidArgumentError, ShardError
 from ._fields import _LONG, _SHORT, ImageField, Ragged, Text, _short_dtype
-from ._numpy import np
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -79,7 +80,7 @@ def _declared(name: str, kind: ColumnKind) -> _Column:
     dtype, *axes = kind if isinstance(kind, (tuple, list)) else (kind,)
     if len(axes) == 1 and isinstance(axes[0], (tuple, list)):
         axes = list(axes[0])
-    shape = tuple(_check.axis(f"an axis of column {name!r}", axis) for axis in axes)
+    shape = tuple(check.axis(f"an axis of column {name!r}", axis) for axis in axes)
     return _Column(name, "fixed", _dtype_name(dtype), shape, True)
 
 
@@ -90,14 +91,14 @@ def _names(classes: Path | Sequence[str] | None) -> list[str] | None:
     try:
         names = given["classes"] if "classes" in given else _core.read_class_names(given["classes_from"])
     except ShardError as error:
-        raise _words.of_convert(error) from None
+        raise words.of_convert(error) from None
     return [name.decode("utf-8", "surrogateescape") for name in names]
 
 
 def _array(value: Any, what: str) -> tuple[np.ndarray[Any, Any], str]:
     """The value as an array, and the name of its data type.
     The elements of bfloat16 may be uint16, their bits."""
-    _check.unmasked(what, value)
+    check.unmasked(what, value)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         value = value.detach().cpu()
@@ -211,13 +212,13 @@ class Writer:
         self._process = os.getpid()
         self._first = threading.RLock()  # what the first row decides; a signal handler may add, too
         self._result: Conversion | None = None
-        self._out = _check.path("out", out)
+        self._out = check.path("out", out)
         self._classes = _names(options.get("classes"))
         if columns is not None and not isinstance(columns, Mapping):
-            _check.refuse("columns", columns, 'kinds by name, such as {"caption": Text, "id": "int64"}')
-        resume = _check.flag("resume", resume)
+            check.refuse("columns", columns, 'kinds by name, such as {"caption": Text, "id": "int64"}')
+        resume = check.flag("resume", resume)
         if array_layout not in ("hwc", "chw"):
-            _check.refuse("array_layout", array_layout, '"hwc" or "chw"')
+            check.refuse("array_layout", array_layout, '"hwc" or "chw"')
         self._layout = array_layout
         for name in columns or ():
             if name in ("key", "image", "label"):
@@ -248,8 +249,8 @@ class Writer:
         self._tensor: tuple[str, tuple[int, ...]] | None = None
         if sample is not None:
             if not isinstance(sample, (tuple, list)) or len(sample) < 2:
-                _check.refuse("sample", sample, '(data type, axis, ...), such as ("float32", 4, 64, 64)')
-            axes = tuple(_check.axis("an axis of sample", axis) for axis in sample[1:])
+                check.refuse("sample", sample, '(data type, axis, ...), such as ("float32", 4, 64, 64)')
+            axes = tuple(check.axis("an axis of sample", axis) for axis in sample[1:])
             self._tensor = (_short_dtype(sample[0]), axes)
         recorded = self._start()
         if recorded:
@@ -281,7 +282,7 @@ class Writer:
             self._core = _core.Writer(given)
             return self._core.columns()
         except ShardError as error:
-            raise _words.of_convert(error) from None
+            raise words.of_convert(error) from None
 
     def add(self, key: str, image: Any, label: Any = None, **columns: Any) -> bool:
         """Adds a row. Returns False if an earlier run has stored it, True otherwise.
@@ -325,7 +326,7 @@ class Writer:
         try:
             added = bool(core.add(raw, data, size, rows, images))
         except ShardError as error:
-            raise _words.of_convert(error) from None
+            raise words.of_convert(error) from None
         self._added += 1
         if self._added % 256 == 0:
             self._warn_of_enlargement(core)
@@ -335,7 +336,7 @@ class Writer:
         """Once, as soon as the images that were read say so."""
         if not self._warned and (text := core.enlargement()):
             self._warned = True
-            _notes.warn(_words.in_python(text))
+            notes.warn(words.in_python(text))
 
     def __reduce__(self) -> Any:
         raise TypeError("a Writer cannot be pickled, it has threads and files: make it where rows are added")
@@ -358,12 +359,12 @@ class Writer:
         if self._result is None:
             try:
                 core = self._open()
-                done = _notes.worded(core.close())
+                done = notes.worded(core.close())
                 self._warn_of_enlargement(core)
             except ShardError as error:
-                raise _words.of_convert(error) from None
+                raise words.of_convert(error) from None
             self._result = Conversion(**done)
-            _notes.after(self._out, done)
+            notes.after(self._out, done)
         return self._result
 
     def abandon(self) -> None:
@@ -442,7 +443,7 @@ class Writer:
         try:
             self._open().declare([column.for_core() for column in found])
         except ShardError as error:
-            raise _words.of_convert(error) from None
+            raise words.of_convert(error) from None
         self._columns = found
 
     def _label_column(self, key: Any, label: Any) -> _Column:
@@ -489,7 +490,7 @@ class Writer:
             if self._classes is not None:
                 raise InvalidArgumentError(f"{key!r} has no label")
             label = 0
-        _check.unmasked(f"{key!r}: the label", label)
+        check.unmasked(f"{key!r}: the label", label)
         if isinstance(label, str):
             if label not in self._labels:
                 raise InvalidArgumentError(
@@ -497,7 +498,7 @@ class Writer:
                     + (
                         "; give the names, classes=[...]"
                         if self._classes is None
-                        else f"; expected one of {_check.listed(self._classes)}, or its number"
+                        else f"; expected one of {check.listed(self._classes)}, or its number"
                     )
                 )
             label = self._labels[label]
@@ -593,7 +594,7 @@ class Writer:
         if isinstance(image, (bytes, bytearray)):
             return image, None
         if isinstance(image, (str, os.PathLike)):
-            return os.fsencode(_check.path(f"{key!r}: the image", image)), 0
+            return os.fsencode(check.path(f"{key!r}: the image", image)), 0
         pillow = sys.modules.get("PIL.Image")
         if pillow is not None and isinstance(image, pillow.Image):
             if image.mode in ("F", "I") or image.mode.startswith("I;"):
@@ -656,7 +657,7 @@ def _tensor_of(image: Any) -> tuple[str, tuple[int, ...]] | None:
         pillow is not None and isinstance(image, pillow.Image)
     ):
         return None
-    _check.unmasked("the image", image)
+    check.unmasked("the image", image)
     try:
         array, dtype = _array(image, "the image")
     except (TypeError, ValueError):

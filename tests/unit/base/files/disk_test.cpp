@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "temp_dir.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::testing {
 namespace {

@@ -3,10 +3,10 @@
 #include <sys/resource.h>
 
 #include "base/files/file.hpp"
-#include "expect_error.hpp"
 #include "shard/dataset.hpp"
 #include "shard/shard_reader.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard {
 namespace {

@@ -5,10 +5,10 @@
 #include <fstream>
 #include <vector>
 
-#include "rounds.hpp"
 #include "shard/shard_reader.hpp"
-#include "shard_samples.hpp"
-#include "temp_dir.hpp"
+#include "support/format/shard_samples.hpp"
+#include "support/rounds.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard {
 namespace {

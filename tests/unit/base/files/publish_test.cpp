@@ -3,9 +3,9 @@
 
 #include "base/files/file.hpp"
 #include "base/files/publish.hpp"
-#include "expect_error.hpp"
 #include "shard/dataset.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard {
 namespace {

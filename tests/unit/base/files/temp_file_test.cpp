@@ -7,8 +7,8 @@
 
 #include "base/files/publish.hpp"
 #include "base/files/temp_file.hpp"
-#include "shard_samples.hpp"
-#include "temp_dir.hpp"
+#include "support/format/shard_samples.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard {
 namespace {

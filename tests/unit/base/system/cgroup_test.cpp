@@ -9,7 +9,7 @@
 #include "base/system/cgroup.hpp"
 #include "base/system/cpu_count.hpp"
 #include "base/system/system_memory.hpp"
-#include "temp_dir.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::testing {
 namespace {

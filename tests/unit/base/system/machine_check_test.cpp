@@ -8,7 +8,7 @@
 #include <limits>
 #include <string>
 
-#include "temp_dir.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::testing {
 namespace {

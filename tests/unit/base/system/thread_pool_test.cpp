@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/system/thread_pool.hpp"
-#include "expect_error.hpp"
 #include "shard/error.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard {
 namespace {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "expect_error.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard {
 namespace {

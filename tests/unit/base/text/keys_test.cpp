@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "expect_error.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/text/size.hpp"
-#include "expect_error.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::cli {
 namespace {

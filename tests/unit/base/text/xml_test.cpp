@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/text/xml.hpp"
-#include "expect_error.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard {
 namespace {

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "expect_error.hpp"
 #include "feeds/batch_pipeline.hpp"
 #include "shard/dtype.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/device.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::bench {
 namespace {

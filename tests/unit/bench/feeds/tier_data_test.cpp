@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "bench_dataset.hpp"
-#include "expect_error.hpp"
 #include "feeds/tier_data.hpp"
 #include "shard/error.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/programs/bench_dataset.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::bench {
 namespace {

@@ -5,8 +5,8 @@
 #include <limits>
 #include <string>
 
-#include "expect_error.hpp"
 #include "harness/stats.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::bench {
 namespace {

@@ -4,9 +4,9 @@
 #include <chrono>
 #include <vector>
 
-#include "expect_error.hpp"
 #include "harness/throttle.hpp"
 #include "shard/error.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::bench {
 namespace {

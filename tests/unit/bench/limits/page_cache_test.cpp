@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "expect_error.hpp"
 #include "limits/page_cache.hpp"
 #include "shard/error.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::bench {
 namespace {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "expect_error.hpp"
 #include "report/chart_file.hpp"
 #include "report/svg.hpp"
 #include "shard/error.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::bench {
 namespace {

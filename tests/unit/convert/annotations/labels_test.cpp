@@ -4,9 +4,9 @@
 
 #include <cstring>
 
-#include "expect_error.hpp"
-#include "input_folder.hpp"
 #include "shard/error.hpp"
+#include "support/convert/input_folder.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::convert {
 namespace {

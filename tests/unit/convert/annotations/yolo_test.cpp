@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "convert/annotations/label_file.hpp"
-#include "expect_error.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::convert {
 namespace {

@@ -4,8 +4,8 @@
 #include <random>
 
 #include "convert/archives/array.hpp"
-#include "expect_error.hpp"
 #include "shard/image/wide.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::convert {
 namespace {

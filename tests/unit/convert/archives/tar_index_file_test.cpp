@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/files/file_io.hpp"
-#include "temp_dir.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::convert {
 namespace {

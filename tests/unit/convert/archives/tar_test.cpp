@@ -15,9 +15,9 @@
 
 #include "convert/sources/input_file.hpp"
 #include "convert/sources/scan.hpp"
-#include "expect_error.hpp"
-#include "rounds.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/rounds.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::convert {
 namespace {

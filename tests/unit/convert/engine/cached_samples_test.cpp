@@ -13,12 +13,12 @@
 #include <thread>
 #include <vector>
 
-#include "expect_error.hpp"
 #include "shard/convert/convert.hpp"
 #include "shard/convert/image_cache.hpp"
 #include "shard/convert/source.hpp"
 #include "shard/dataset.hpp"
-#include "small_conversion.hpp"
+#include "support/convert/small_conversion.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::convert {
 namespace {

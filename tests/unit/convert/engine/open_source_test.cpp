@@ -7,12 +7,12 @@
 #include <thread>
 #include <vector>
 
-#include "expect_error.hpp"
 #include "format/shard/unconverted.hpp"
 #include "shard/convert/convert.hpp"
 #include "shard/convert/source.hpp"
 #include "shard/dataset.hpp"
-#include "small_conversion.hpp"
+#include "support/convert/small_conversion.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::convert {
 namespace {

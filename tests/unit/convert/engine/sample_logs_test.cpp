@@ -13,7 +13,7 @@
 
 #include "base/bytes.hpp"
 #include "base/files/file.hpp"
-#include "temp_dir.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::convert {
 namespace {

@@ -11,7 +11,7 @@
 #include <set>
 
 #include "shard/dataset.hpp"
-#include "temp_dir.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::convert {
 namespace {

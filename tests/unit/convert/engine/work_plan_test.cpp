@@ -8,11 +8,11 @@
 #include <thread>
 #include <vector>
 
-#include "expect_error.hpp"
 #include "shard/convert/convert.hpp"
 #include "shard/convert/work_plan.hpp"
 #include "shard/dataset.hpp"
-#include "small_conversion.hpp"
+#include "support/convert/small_conversion.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::convert {
 namespace {

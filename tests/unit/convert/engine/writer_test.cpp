@@ -16,12 +16,12 @@
 #include <thread>
 #include <vector>
 
-#include "expect_error.hpp"
-#include "idle_threads.hpp"
 #include "shard/convert/convert.hpp"
 #include "shard/convert/writer.hpp"
 #include "shard/dataset.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/idle_threads.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::convert {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "input_folder.hpp"
+#include "support/convert/input_folder.hpp"
 
 namespace shard::convert {
 namespace {

@@ -20,7 +20,7 @@
 #include "convert/publish/journal.hpp"
 #include "shard/convert/source.hpp"
 #include "shard/error.hpp"
-#include "small_conversion.hpp"
+#include "support/convert/small_conversion.hpp"
 
 namespace shard::convert {
 namespace {

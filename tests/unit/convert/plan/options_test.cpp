@@ -1,9 +1,9 @@
 // Options that cannot be.
 #include <gtest/gtest.h>
 
-#include "expect_error.hpp"
 #include "shard/convert/options.hpp"
 #include "shard/error.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::convert {
 namespace {

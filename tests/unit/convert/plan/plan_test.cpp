@@ -5,9 +5,9 @@
 #include <chrono>
 
 #include "convert/plan/plan.hpp"
-#include "expect_error.hpp"
-#include "input_folder.hpp"
 #include "shard/error.hpp"
+#include "support/convert/input_folder.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::convert {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <cstdlib>
 
-#include "expect_error.hpp"
 #include "shard/convert/rank.hpp"
 #include "shard/error.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::convert {
 namespace {

@@ -5,12 +5,12 @@
 #include <set>
 
 #include "convert/plan/plan.hpp"
-#include "expect_error.hpp"
 #include "shard/convert/convert.hpp"
 #include "shard/convert/recorded.hpp"
 #include "shard/convert/text_options.hpp"
 #include "shard/convert/writer.hpp"
 #include "shard/error.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::convert {
 namespace {

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "expect_error.hpp"
 #include "shard/convert/convert.hpp"
 #include "shard/dataset.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::convert {
 namespace {

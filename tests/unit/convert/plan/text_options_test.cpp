@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <string>
 
-#include "expect_error.hpp"
 #include "shard/convert/text_options.hpp"
 #include "shard/error.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::convert {
 namespace {

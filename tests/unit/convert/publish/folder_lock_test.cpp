@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "convert/publish/folder_lock.hpp"
-#include "input_folder.hpp"
+#include "support/convert/input_folder.hpp"
 
 namespace shard::convert {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "convert/publish/input_table.hpp"
-#include "input_folder.hpp"
+#include "support/convert/input_folder.hpp"
 
 namespace shard::convert {
 namespace {

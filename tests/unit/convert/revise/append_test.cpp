@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <string>
 
-#include "expect_error.hpp"
 #include "shard/convert/convert.hpp"
 #include "shard/dataset.hpp"
-#include "small_conversion.hpp"
+#include "support/convert/small_conversion.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::convert {
 namespace {

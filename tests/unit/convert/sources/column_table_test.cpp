@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "convert/sources/column_table.hpp"
-#include "expect_error.hpp"
 #include "shard/error.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::convert {
 namespace {

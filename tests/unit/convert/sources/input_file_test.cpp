@@ -12,8 +12,8 @@
 
 #include "convert/sources/input_file.hpp"
 #include "convert/sources/scan.hpp"
-#include "expect_error.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::convert {
 namespace {

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <optional>
 
-#include "expect_error.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::convert {
 namespace {

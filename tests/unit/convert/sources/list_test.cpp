@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "expect_error.hpp"
-#include "input_folder.hpp"
 #include "shard/error.hpp"
+#include "support/convert/input_folder.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::convert {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/files/file_io.hpp"
 #include "convert/archives/tar_index_file.hpp"
-#include "input_folder.hpp"
+#include "support/convert/input_folder.hpp"
 
 namespace shard::convert {
 namespace {

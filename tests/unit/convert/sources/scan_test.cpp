@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-#include "expect_error.hpp"
-#include "input_folder.hpp"
 #include "shard/error.hpp"
+#include "support/convert/input_folder.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::convert {
 namespace {

@@ -9,8 +9,8 @@
 #include <set>
 #include <string>
 
-#include "expect_error.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::convert {
 namespace {

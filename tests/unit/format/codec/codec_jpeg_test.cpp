@@ -3,14 +3,14 @@
 #include <cstring>
 
 #include "base/bytes.hpp"
-#include "expect_error.hpp"
 #include "jpeg/frame.hpp"
-#include "jpeg_decoding.hpp"
-#include "jpeg_samples.hpp"
-#include "random_jpeg.hpp"
-#include "rounds.hpp"
 #include "shard/codec.hpp"
 #include "shard/jpeg_frame.hpp"
+#include "support/expect_error.hpp"
+#include "support/jpeg/jpeg_decoding.hpp"
+#include "support/jpeg/jpeg_samples.hpp"
+#include "support/jpeg/random_jpeg.hpp"
+#include "support/rounds.hpp"
 
 namespace shard::testing {
 namespace {

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "expect_error.hpp"
 #include "shard/codec.hpp"
 #include "shard/shard_reader.hpp"
-#include "shard_samples.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/format/shard_samples.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard {
 namespace {

@@ -6,8 +6,8 @@
 #include <random>
 
 #include "base/digest/checksum.hpp"
-#include "expect_error.hpp"
-#include "packed_support.hpp"
+#include "support/expect_error.hpp"
+#include "support/format/packed_support.hpp"
 
 namespace shard {
 namespace {

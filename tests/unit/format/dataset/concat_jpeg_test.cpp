@@ -1,11 +1,11 @@
 // Data sets with codec jpeg beside others.
 #include <gtest/gtest.h>
 
-#include "jpeg_shard.hpp"
-#include "labelled_dataset.hpp"
 #include "shard/dataset.hpp"
 #include "shard/selection.hpp"
 #include "shard/verify.hpp"
+#include "support/format/labelled_dataset.hpp"
+#include "support/jpeg/jpeg_shard.hpp"
 
 namespace shard::testing {
 namespace {

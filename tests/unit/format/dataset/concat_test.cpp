@@ -1,11 +1,11 @@
 // Several data sets as one.
 #include <gtest/gtest.h>
 
-#include "expect_error.hpp"
-#include "labelled_dataset.hpp"
 #include "shard/dataset.hpp"
 #include "shard/selection.hpp"
-#include "shard_samples.hpp"
+#include "support/expect_error.hpp"
+#include "support/format/labelled_dataset.hpp"
+#include "support/format/shard_samples.hpp"
 
 namespace shard {
 namespace {

@@ -1,10 +1,10 @@
 // No damage survives: every byte of dataset.json flipped, every length, and mixed-up files.
 #include <gtest/gtest.h>
 
-#include "expect_error.hpp"
 #include "shard/dataset.hpp"
-#include "shard_samples.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/format/shard_samples.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard {
 namespace {

@@ -3,12 +3,12 @@
 
 #include <filesystem>
 
-#include "dataset_text.hpp"
-#include "expect_error.hpp"
-#include "golden_cases.hpp"
 #include "shard/dataset.hpp"
-#include "shard_samples.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/format/dataset_text.hpp"
+#include "support/format/golden_cases.hpp"
+#include "support/format/shard_samples.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard {
 namespace {

@@ -8,10 +8,10 @@
 #include <functional>
 #include <new>
 
-#include "dataset_text.hpp"
-#include "expect_error.hpp"
-#include "rounds.hpp"
 #include "shard/dataset.hpp"
+#include "support/expect_error.hpp"
+#include "support/format/dataset_text.hpp"
+#include "support/rounds.hpp"
 
 namespace shard {
 namespace {

@@ -3,11 +3,11 @@
 
 #include <thread>
 
-#include "dataset_text.hpp"
-#include "expect_error.hpp"
 #include "shard/dataset.hpp"
-#include "shard_samples.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/format/dataset_text.hpp"
+#include "support/format/shard_samples.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard {
 namespace {

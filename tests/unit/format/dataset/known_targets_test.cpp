@@ -1,8 +1,8 @@
 // Columns that are known to be targets.
 #include <gtest/gtest.h>
 
-#include "dataset_text.hpp"
 #include "shard/dataset.hpp"
+#include "support/format/dataset_text.hpp"
 
 namespace shard {
 namespace {

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "format/dataset/sample_set.hpp"
-#include "rounds.hpp"
+#include "support/rounds.hpp"
 
 namespace shard {
 namespace {

@@ -9,13 +9,13 @@
 #include <span>
 
 #include "base/digest/checksum.hpp"
-#include "expect_error.hpp"
-#include "labelled_dataset.hpp"
-#include "rounds.hpp"
 #include "shard/dataset.hpp"
 #include "shard/selection.hpp"
-#include "shard_samples.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/format/labelled_dataset.hpp"
+#include "support/format/shard_samples.hpp"
+#include "support/rounds.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard {
 namespace {

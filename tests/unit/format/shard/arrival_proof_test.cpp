@@ -5,9 +5,9 @@
 #include <random>
 #include <thread>
 
-#include "golden_cases.hpp"
-#include "shard_samples.hpp"
-#include "temp_dir.hpp"
+#include "support/format/golden_cases.hpp"
+#include "support/format/shard_samples.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard {
 namespace {

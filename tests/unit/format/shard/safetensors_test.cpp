@@ -5,10 +5,10 @@
 #include <iostream>
 #include <string>
 
-#include "expect_error.hpp"
-#include "memory_file.hpp"
 #include "shard/safetensors.hpp"
 #include "shard/shard_reader.hpp"
+#include "support/expect_error.hpp"
+#include "support/memory_file.hpp"
 
 namespace shard {
 namespace {

@@ -5,13 +5,13 @@
 
 #include "base/bytes.hpp"
 #include "base/digest/checksum.hpp"
-#include "expect_error.hpp"
 #include "format/shard/shard_profile.hpp"
 #include "jpeg/frame.hpp"
-#include "jpeg_shard.hpp"
-#include "memory_file.hpp"
-#include "shard_parts.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/format/shard_parts.hpp"
+#include "support/jpeg/jpeg_shard.hpp"
+#include "support/memory_file.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::testing {
 namespace {

@@ -6,13 +6,13 @@
 
 #include "base/bytes.hpp"
 #include "base/digest/checksum.hpp"
-#include "expect_error.hpp"
 #include "format/shard/shard_profile.hpp"
-#include "golden_cases.hpp"
-#include "memory_file.hpp"
-#include "shard_parts.hpp"
-#include "shard_samples.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/format/golden_cases.hpp"
+#include "support/format/shard_parts.hpp"
+#include "support/format/shard_samples.hpp"
+#include "support/memory_file.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard {
 namespace {

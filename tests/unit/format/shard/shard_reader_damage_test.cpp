@@ -5,11 +5,11 @@
 #include <array>
 #include <fstream>
 
-#include "expect_error.hpp"
-#include "golden_cases.hpp"
-#include "memory_file.hpp"
-#include "shard_samples.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/format/golden_cases.hpp"
+#include "support/format/shard_samples.hpp"
+#include "support/memory_file.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard {
 namespace {

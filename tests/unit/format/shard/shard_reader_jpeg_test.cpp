@@ -4,11 +4,11 @@
 #include <fstream>
 
 #include "base/bytes.hpp"
-#include "expect_error.hpp"
 #include "format/shard/shard_profile.hpp"
-#include "jpeg_shard.hpp"
-#include "memory_file.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/jpeg/jpeg_shard.hpp"
+#include "support/memory_file.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::testing {
 namespace {

@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <thread>
 
-#include "expect_error.hpp"
-#include "golden_cases.hpp"
-#include "shard_samples.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/format/golden_cases.hpp"
+#include "support/format/shard_samples.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard {
 namespace {

@@ -4,12 +4,12 @@
 #include <thread>
 
 #include "base/bytes.hpp"
-#include "expect_error.hpp"
 #include "format/shard/shard_profile.hpp"
-#include "jpeg_shard.hpp"
-#include "random_jpeg.hpp"
-#include "rounds.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/jpeg/jpeg_shard.hpp"
+#include "support/jpeg/random_jpeg.hpp"
+#include "support/rounds.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::testing {
 namespace {

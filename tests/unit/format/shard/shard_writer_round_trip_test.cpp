@@ -9,12 +9,12 @@
 
 #include <fmt/format.h>
 
-#include "expect_error.hpp"
 #include "format/codec/codec_filter.hpp"
-#include "golden_cases.hpp"
 #include "shard/dataset.hpp"
-#include "shard_samples.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/format/golden_cases.hpp"
+#include "support/format/shard_samples.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard {
 namespace {

@@ -9,10 +9,10 @@
 
 #include "base/files/file.hpp"
 #include "base/files/publish.hpp"
-#include "expect_error.hpp"
 #include "shard/shard_writer.hpp"
-#include "shard_samples.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/format/shard_samples.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard {
 namespace {

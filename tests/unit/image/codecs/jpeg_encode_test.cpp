@@ -2,8 +2,8 @@
 
 #include <cstdlib>
 
-#include "golden_images.hpp"
 #include "shard/error.hpp"
+#include "support/image/golden_images.hpp"
 
 namespace shard::testing {
 namespace {

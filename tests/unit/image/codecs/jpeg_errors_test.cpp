@@ -3,9 +3,9 @@
 
 #include <random>
 
-#include "expect_error.hpp"
-#include "golden_images.hpp"
-#include "image_variants.hpp"
+#include "support/expect_error.hpp"
+#include "support/image/golden_images.hpp"
+#include "support/image/image_variants.hpp"
 
 namespace shard::testing {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <random>
 
-#include "golden_images.hpp"
 #include "image/codecs/jpeg.hpp"
 #include "shard/error.hpp"
+#include "support/image/golden_images.hpp"
 
 namespace shard::testing {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <map>
 
-#include "expect_error.hpp"
-#include "golden_images.hpp"
 #include "shard/image/preprocess.hpp"
 #include "shard/image/wide.hpp"
+#include "support/expect_error.hpp"
+#include "support/image/golden_images.hpp"
 
 namespace shard::testing {
 namespace {

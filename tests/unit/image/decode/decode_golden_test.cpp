@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "golden_images.hpp"
+#include "support/image/golden_images.hpp"
 
 namespace shard::testing {
 namespace {

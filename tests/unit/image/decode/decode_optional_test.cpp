@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <random>
 
-#include "expect_error.hpp"
-#include "golden_images.hpp"
 #include "shard/image/file_kind.hpp"
+#include "support/expect_error.hpp"
+#include "support/image/golden_images.hpp"
 
 namespace shard::testing {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <random>
 
-#include "golden_images.hpp"
 #include "shard/error.hpp"
+#include "support/image/golden_images.hpp"
 
 namespace shard::testing {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "golden_images.hpp"
+#include "support/image/golden_images.hpp"
 
 namespace shard::testing {
 namespace {

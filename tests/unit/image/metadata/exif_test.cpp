@@ -4,8 +4,8 @@
 #include <random>
 #include <utility>
 
-#include "golden_images.hpp"
 #include "image/metadata/exif.hpp"
+#include "support/image/golden_images.hpp"
 
 namespace shard::testing {
 namespace {

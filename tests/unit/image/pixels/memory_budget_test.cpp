@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "expect_error.hpp"
 #include "shard/image/preprocess.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::image {
 namespace {

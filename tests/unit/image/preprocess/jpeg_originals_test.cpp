@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <random>
 
-#include "expect_error.hpp"
-#include "jpeg_files.hpp"
-#include "random_jpeg.hpp"
-#include "rounds.hpp"
 #include "shard/codec.hpp"
+#include "support/expect_error.hpp"
+#include "support/jpeg/jpeg_files.hpp"
+#include "support/jpeg/random_jpeg.hpp"
+#include "support/rounds.hpp"
 
 namespace shard::image {
 namespace {

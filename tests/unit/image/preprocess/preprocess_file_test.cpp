@@ -1,8 +1,8 @@
 // run_file, which decodes only what the crop needs, gives the bytes of a whole decode and run.
 #include <gtest/gtest.h>
 
-#include "expect_error.hpp"
-#include "preprocess_support.hpp"
+#include "support/expect_error.hpp"
+#include "support/image/preprocess_support.hpp"
 
 namespace shard::testing {
 namespace {

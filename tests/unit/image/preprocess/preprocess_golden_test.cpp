@@ -3,7 +3,7 @@
 
 #include <fstream>
 
-#include "preprocess_support.hpp"
+#include "support/image/preprocess_support.hpp"
 
 namespace shard::testing {
 namespace {

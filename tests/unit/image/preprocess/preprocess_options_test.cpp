@@ -4,8 +4,8 @@
 #include <cstring>
 #include <limits>
 
-#include "expect_error.hpp"
-#include "preprocess_support.hpp"
+#include "support/expect_error.hpp"
+#include "support/image/preprocess_support.hpp"
 
 namespace shard::testing {
 namespace {

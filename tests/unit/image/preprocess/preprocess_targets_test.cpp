@@ -5,7 +5,7 @@
 
 #include "base/system/simd_targets.hpp"
 #include "image/preprocess/normalize.hpp"
-#include "preprocess_support.hpp"
+#include "support/image/preprocess_support.hpp"
 
 namespace shard::testing {
 namespace {

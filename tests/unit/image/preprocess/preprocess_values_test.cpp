@@ -5,8 +5,8 @@
 #include <cstring>
 #include <limits>
 
-#include "expect_error.hpp"
-#include "preprocess_support.hpp"
+#include "support/expect_error.hpp"
+#include "support/image/preprocess_support.hpp"
 
 namespace shard::testing {
 namespace {

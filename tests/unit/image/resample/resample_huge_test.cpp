@@ -1,10 +1,10 @@
 // Images of extreme shapes: the same result as of any other, in bounded memory.
 #include <gtest/gtest.h>
 
-#include "expect_error.hpp"
 #include "image/pixels/limits.hpp"
 #include "image/resample/resample_huge.hpp"
-#include "preprocess_support.hpp"
+#include "support/expect_error.hpp"
+#include "support/image/preprocess_support.hpp"
 
 namespace shard::testing {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "jpeg/entropy.hpp"
 #include "jpeg/lanes/mcu_walker.hpp"
-#include "jpeg_decoding.hpp"
-#include "random_jpeg.hpp"
+#include "support/jpeg/jpeg_decoding.hpp"
+#include "support/jpeg/random_jpeg.hpp"
 
 namespace shard::jpeg {
 namespace {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/digest/checksum.hpp"
-#include "expect_error.hpp"
 #include "format/codec/codecs.hpp"
-#include "loader_fixture.hpp"
 #include "slot/verdict.hpp"
+#include "support/expect_error.hpp"
+#include "support/loader/loader_fixture.hpp"
 #include "transport/sample_io.hpp"
 
 namespace shard::testing {

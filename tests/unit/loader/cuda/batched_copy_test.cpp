@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "cuda/batched_copy.hpp"
-#include "expect_error.hpp"
 #include "shard/loader/cuda_device.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard {
 namespace {

@@ -9,10 +9,10 @@
 
 #include "base/bytes.hpp"
 #include "codec/jpeg_workspace.hpp"
-#include "expect_error.hpp"
 #include "jpeg/frame.hpp"
-#include "jpeg_dataset.hpp"
 #include "shard/loader/cuda_device.hpp"
+#include "support/expect_error.hpp"
+#include "support/jpeg/jpeg_dataset.hpp"
 #include "transform/check_work.hpp"
 #include "transform/host_transform.hpp"
 #include "transform/jpeg_work.hpp"

@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "direct/direct_alignment.hpp"
-#include "expect_error.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::testing {
 namespace {

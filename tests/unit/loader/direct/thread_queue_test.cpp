@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "base/unique_handle.hpp"
-#include "rounds.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/direct_reads.hpp"
-#include "temp_dir.hpp"
+#include "support/rounds.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::testing {
 namespace {

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include "chi_square.hpp"
-#include "expect_error.hpp"
 #include "order/bucket_order.hpp"
 #include "shard/loader/sampling.hpp"
+#include "support/chi_square.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard {
 namespace {

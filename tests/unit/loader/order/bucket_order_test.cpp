@@ -16,11 +16,11 @@
 #include <utility>
 #include <vector>
 
-#include "chi_square.hpp"
-#include "expect_error.hpp"
 #include "order/bucket_order.hpp"
-#include "rounds.hpp"
 #include "shard/dataset_spec.hpp"
+#include "support/chi_square.hpp"
+#include "support/expect_error.hpp"
+#include "support/rounds.hpp"
 
 namespace shard {
 namespace {

@@ -13,11 +13,11 @@
 #include <set>
 #include <vector>
 
-#include "chi_square.hpp"
-#include "expect_error.hpp"
-#include "rounds.hpp"
 #include "shard/loader/order.hpp"
 #include "shard/loader/sampling.hpp"
+#include "support/chi_square.hpp"
+#include "support/expect_error.hpp"
+#include "support/rounds.hpp"
 
 namespace shard {
 namespace {

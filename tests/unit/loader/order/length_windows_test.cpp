@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "expect_error.hpp"
 #include "shard/loader/order.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard {
 namespace {

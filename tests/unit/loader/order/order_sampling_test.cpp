@@ -7,9 +7,9 @@
 #include <set>
 #include <vector>
 
-#include "expect_error.hpp"
 #include "shard/loader/order.hpp"
 #include "shard/loader/sampling.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard {
 namespace {

@@ -8,8 +8,8 @@
 #include <set>
 #include <vector>
 
-#include "expect_error.hpp"
 #include "shard/loader/order.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard {
 namespace {

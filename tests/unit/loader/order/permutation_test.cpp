@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/digest/mix64.hpp"
-#include "chi_square.hpp"
-#include "rounds.hpp"
 #include "shard/loader/order.hpp"
+#include "support/chi_square.hpp"
+#include "support/rounds.hpp"
 
 namespace shard {
 namespace {

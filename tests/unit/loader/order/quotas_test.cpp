@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "order/quotas.hpp"
-#include "rounds.hpp"
+#include "support/rounds.hpp"
 
 namespace shard {
 namespace {

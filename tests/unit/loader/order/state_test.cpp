@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "expect_error.hpp"
 #include "fields/view_text.hpp"
 #include "shard/loader/order.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard {
 namespace {

@@ -8,9 +8,9 @@
 #include <set>
 #include <vector>
 
-#include "expect_error.hpp"
-#include "rounds.hpp"
 #include "shard/loader/sampling.hpp"
+#include "support/expect_error.hpp"
+#include "support/rounds.hpp"
 
 namespace shard {
 namespace {

@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "expect_error.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "loader_fixture.hpp"
+#include "support/loader/loader_fixture.hpp"
 
 namespace shard::testing {
 namespace {

@@ -7,8 +7,8 @@
 #include <functional>
 #include <string>
 
-#include "expect_error.hpp"
-#include "loader_fixture.hpp"
+#include "support/expect_error.hpp"
+#include "support/loader/loader_fixture.hpp"
 
 namespace shard::testing {
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "step_device.hpp"
+#include "support/device/step_device.hpp"
 
 namespace shard::testing {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include "random_work.hpp"
-#include "reference_transform.hpp"
+#include "support/transform/random_work.hpp"
+#include "support/transform/reference_transform.hpp"
 #include "transform/arithmetic.hpp"
 
 namespace shard {

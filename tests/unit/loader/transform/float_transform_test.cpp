@@ -16,9 +16,9 @@
 #endif
 
 #include "base/system/simd_targets.hpp"
-#include "expect_reference.hpp"
-#include "random_work.hpp"
-#include "reference_transform.hpp"
+#include "support/transform/expect_reference.hpp"
+#include "support/transform/random_work.hpp"
+#include "support/transform/reference_transform.hpp"
 #include "transform/host_transform.hpp"
 #include "transform/transform_kernels.hpp"
 

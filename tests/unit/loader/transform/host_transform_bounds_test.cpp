@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/system/simd_targets.hpp"
-#include "random_work.hpp"
+#include "support/transform/random_work.hpp"
 #include "transform/host_transform.hpp"
 #include "transform/transform_kernels.hpp"
 

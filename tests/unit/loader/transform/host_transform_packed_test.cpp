@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "expect_error.hpp"
-#include "random_work.hpp"
+#include "support/expect_error.hpp"
+#include "support/transform/random_work.hpp"
 #include "transform/host_transform.hpp"
 
 namespace shard {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "free_dataset.hpp"
+#include "support/loader/free_dataset.hpp"
 #include "transform/host_transform.hpp"
 
 namespace shard::testing {

@@ -4,9 +4,9 @@
 #include <array>
 #include <limits>
 
-#include "expect_error.hpp"
 #include "shard/dataset.hpp"
 #include "shard/loader/transform.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard {
 namespace {

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "base/system/simd_targets.hpp"
-#include "expect_error.hpp"
-#include "expect_reference.hpp"
-#include "random_work.hpp"
-#include "reference_transform.hpp"
 #include "shard/dataset.hpp"
+#include "support/expect_error.hpp"
+#include "support/transform/expect_reference.hpp"
+#include "support/transform/random_work.hpp"
+#include "support/transform/reference_transform.hpp"
 #include "transform/host_transform.hpp"
 
 namespace shard {

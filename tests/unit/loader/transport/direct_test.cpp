@@ -10,8 +10,8 @@
 #include "base/system/thread_pool.hpp"
 #include "base/unique_handle.hpp"
 #include "direct/direct_alignment.hpp"
-#include "expect_error.hpp"
-#include "loader_fixture.hpp"
+#include "support/expect_error.hpp"
+#include "support/loader/loader_fixture.hpp"
 #include "transport/transport.hpp"
 
 namespace shard::testing {

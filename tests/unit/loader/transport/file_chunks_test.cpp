@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "expect_error.hpp"
-#include "forwarding_stream.hpp"
+#include "support/device/forwarding_stream.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::testing {
 namespace {

@@ -7,9 +7,9 @@
 #include <memory>
 #include <optional>
 
-#include "expect_error.hpp"
-#include "limited_device.hpp"
-#include "loader_fixture.hpp"
+#include "support/device/limited_device.hpp"
+#include "support/expect_error.hpp"
+#include "support/loader/loader_fixture.hpp"
 #include "transport/choose.hpp"
 
 namespace shard::testing {

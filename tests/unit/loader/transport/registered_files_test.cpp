@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "deadline.hpp"
-#include "limited_device.hpp"
 #include "setup/loader_options.hpp"
 #include "shard/convert/source.hpp"
-#include "temp_dir.hpp"
+#include "support/deadline.hpp"
+#include "support/device/limited_device.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::testing {
 namespace {

@@ -6,11 +6,11 @@
 #include <string>
 #include <thread>
 
-#include "deadline.hpp"
-#include "expect_error.hpp"
-#include "limited_device.hpp"
-#include "loader_fixture.hpp"
-#include "step_device.hpp"
+#include "support/deadline.hpp"
+#include "support/device/limited_device.hpp"
+#include "support/device/step_device.hpp"
+#include "support/expect_error.hpp"
+#include "support/loader/loader_fixture.hpp"
 #include "transport/populate.hpp"
 
 namespace shard::testing {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/system/thread_pool.hpp"
-#include "loader_fixture.hpp"
-#include "step_device.hpp"
+#include "support/device/step_device.hpp"
+#include "support/loader/loader_fixture.hpp"
 #include "transport/transport.hpp"
 
 namespace shard::testing {

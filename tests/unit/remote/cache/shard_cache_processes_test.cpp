@@ -21,7 +21,7 @@
 #include "base/files/file_io.hpp"
 #include "remote/cache/shard_cache.hpp"
 #include "remote/cache/transit_area.hpp"
-#include "temp_dir.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard {
 namespace {

@@ -20,10 +20,10 @@
 #include <vector>
 
 #include "base/files/file_io.hpp"
-#include "expect_error.hpp"
 #include "remote/cache/cache_files.hpp"
 #include "remote/cache/cache_lock.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard {
 namespace {

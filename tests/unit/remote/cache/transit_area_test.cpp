@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/files/file_io.hpp"
-#include "expect_error.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard {
 namespace {

@@ -1,8 +1,8 @@
 // Addresses: what is one, and what it may contain.
 #include <gtest/gtest.h>
 
-#include "expect_error.hpp"
 #include "remote/http/address.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard {
 namespace {

@@ -6,9 +6,9 @@
 #include <thread>
 #include <vector>
 
-#include "deadline.hpp"
-#include "expect_error.hpp"
 #include "remote/http/aws_keys.hpp"
+#include "support/deadline.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard {
 namespace {

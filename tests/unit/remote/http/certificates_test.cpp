@@ -8,8 +8,8 @@
 #include <fstream>
 #include <string>
 
-#include "expect_error.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard {
 namespace {

@@ -17,11 +17,11 @@
 #include <vector>
 
 #include "base/unique_handle.hpp"
-#include "deadline.hpp"
-#include "expect_error.hpp"
 #include "remote/http/http_client.hpp"
 #include "shard/remote.hpp"
-#include "tiny_server.hpp"
+#include "support/deadline.hpp"
+#include "support/expect_error.hpp"
+#include "support/tiny_server.hpp"
 
 namespace {
 std::atomic<bool> no_more_requests{false};

@@ -3,8 +3,8 @@
 
 #include <cstdlib>
 
-#include "expect_error.hpp"
 #include "remote/s3/object_stores.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard {
 namespace {

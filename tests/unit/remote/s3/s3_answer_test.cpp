@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "expect_error.hpp"
 #include "remote/s3/s3_answer.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "expect_error.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::ctl {
 namespace {

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <string_view>
 
-#include "expect_error.hpp"
 #include "shard/loader/loader.hpp"
-#include "shard_samples.hpp"
 #include "shardctl/draw/operation_names.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/format/shard_samples.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::ctl {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 #include <random>
 
-#include "expect_error.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::ctl {
 namespace {

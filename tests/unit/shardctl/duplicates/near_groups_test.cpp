@@ -4,7 +4,7 @@
 #include <bit>
 #include <random>
 
-#include "expect_error.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::ctl {
 namespace {

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <set>
 
-#include "expect_error.hpp"
-#include "temp_dir.hpp"
+#include "support/expect_error.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::ctl {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "temp_dir.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::ctl {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "shardctl/show/graphics.hpp"
-#include "small_picture.hpp"
+#include "support/image/small_picture.hpp"
 
 namespace shard::ctl {
 namespace {

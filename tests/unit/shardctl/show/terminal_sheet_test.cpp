@@ -6,7 +6,7 @@
 #include <regex>
 #include <string>
 
-#include "small_picture.hpp"
+#include "support/image/small_picture.hpp"
 
 namespace shard::ctl {
 namespace {

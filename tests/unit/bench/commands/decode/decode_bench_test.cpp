@@ -15,7 +15,7 @@
 #include "feeds/batch_pipeline.hpp"
 #include "shard/dtype.hpp"
 #include "shard/loader/device.hpp"
-#include "temp_dir.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::bench {
 namespace {

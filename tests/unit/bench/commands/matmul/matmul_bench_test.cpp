@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "bench_calls.hpp"
 #include "commands/matmul/matmul_bench.hpp"
 #include "data/random.hpp"
-#include "expect_error.hpp"
+#include "support/expect_error.hpp"
+#include "support/programs/bench_calls.hpp"
 
 namespace shard::bench {
 namespace {

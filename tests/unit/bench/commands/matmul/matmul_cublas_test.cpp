@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "bench_calls.hpp"
 #include "commands/matmul/matmul_bench.hpp"
+#include "support/programs/bench_calls.hpp"
 
 namespace shard::bench {
 namespace {

@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "bench_calls.hpp"
 #include "commands/memory/memory_bench.hpp"
 #include "data/load_data.hpp"
-#include "expect_error.hpp"
-#include "limited_device.hpp"
-#include "loader_fixture.hpp"
-#include "temp_dir.hpp"
+#include "support/device/limited_device.hpp"
+#include "support/expect_error.hpp"
+#include "support/loader/loader_fixture.hpp"
+#include "support/programs/bench_calls.hpp"
+#include "support/temp_dir.hpp"
 
 namespace shard::bench {
 namespace {

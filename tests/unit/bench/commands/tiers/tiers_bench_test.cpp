@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "commands/tiers/tiers_bench.hpp"
-#include "expect_error.hpp"
 #include "harness/csv.hpp"
 #include "sections.hpp"
 #include "shard/error.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard::bench {
 namespace {

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "bench_calls.hpp"
 #include "commands/upload/upload_bench.hpp"
 #include "commands/upload/upload_memory.hpp"
-#include "expect_error.hpp"
-#include "forwarding_stream.hpp"
-#include "limited_device.hpp"
+#include "support/device/forwarding_stream.hpp"
+#include "support/device/limited_device.hpp"
+#include "support/expect_error.hpp"
+#include "support/programs/bench_calls.hpp"
 
 namespace shard::bench {
 namespace {

@@ -6,10 +6,10 @@
 #include <chrono>
 #include <string_view>
 
-#include "expect_error.hpp"
-#include "jpeg_decoding.hpp"
-#include "rounds.hpp"
 #include "shard/image/decode.hpp"
+#include "support/expect_error.hpp"
+#include "support/jpeg/jpeg_decoding.hpp"
+#include "support/rounds.hpp"
 
 namespace shard::testing {
 namespace {

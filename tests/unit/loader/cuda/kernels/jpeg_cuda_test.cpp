@@ -14,9 +14,9 @@
 #include "base/bytes.hpp"
 #include "jpeg/colour.hpp"
 #include "jpeg/frame.hpp"
-#include "jpeg_batch.hpp"
-#include "rounds.hpp"
 #include "shard/error.hpp"
+#include "support/jpeg/jpeg_batch.hpp"
+#include "support/rounds.hpp"
 
 namespace shard::testing {
 namespace {

@@ -8,9 +8,9 @@
 #include <fstream>
 
 #include "jpeg/lanes/lane_index.hpp"
-#include "jpeg_batch.hpp"
-#include "rounds.hpp"
 #include "shard/error.hpp"
+#include "support/jpeg/jpeg_batch.hpp"
+#include "support/rounds.hpp"
 
 namespace shard::testing {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cuda/kernels/targets.hpp"
-#include "random_targets.hpp"
+#include "support/transform/random_targets.hpp"
 #include "transform/targets/host_targets.hpp"
 
 namespace shard {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "cuda/kernels/transform.hpp"
-#include "expect_error.hpp"
-#include "random_exact_work.hpp"
-#include "random_work.hpp"
+#include "support/expect_error.hpp"
+#include "support/transform/random_exact_work.hpp"
+#include "support/transform/random_work.hpp"
 #include "transform/host_transform.hpp"
 
 namespace shard {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "augment_support.hpp"
-#include "expect_error.hpp"
+#include "support/expect_error.hpp"
+#include "support/transform/augment_support.hpp"
 
 namespace shard {
 namespace {

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "augment_support.hpp"
+#include "support/transform/augment_support.hpp"
 
 namespace shard {
 namespace {

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "augment_support.hpp"
 #include "base/system/simd_targets.hpp"
-#include "random_program.hpp"
 #include "shard/loader/augment.hpp"
+#include "support/transform/augment_support.hpp"
+#include "support/transform/random_program.hpp"
 #include "transform/augment/pixel_math.hpp"
 
 namespace shard {

@@ -9,9 +9,9 @@
 #include <limits>
 #include <vector>
 
-#include "expect_reference.hpp"
-#include "plain_values.hpp"
-#include "random_exact_work.hpp"
+#include "support/transform/expect_reference.hpp"
+#include "support/transform/plain_values.hpp"
+#include "support/transform/random_exact_work.hpp"
 #include "transform/host_transform.hpp"
 
 namespace shard {

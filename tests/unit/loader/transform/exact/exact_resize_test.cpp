@@ -12,7 +12,7 @@
 
 #include "base/system/simd_targets.hpp"
 #include "image/resample/resample.hpp"
-#include "random_work.hpp"
+#include "support/transform/random_work.hpp"
 #include "transform/exact/exact_filter.hpp"
 
 namespace shard {

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <vector>
 
-#include "expect_error.hpp"
-#include "plain_values.hpp"
-#include "random_targets.hpp"
+#include "support/expect_error.hpp"
+#include "support/transform/plain_values.hpp"
+#include "support/transform/random_targets.hpp"
 #include "transform/targets/host_targets.hpp"
 
 namespace shard {

@@ -1,9 +1,9 @@
 // What services that give out keys answer.
 #include <gtest/gtest.h>
 
-#include "expect_error.hpp"
 #include "remote/http/aws_keys.hpp"
 #include "remote/s3/credentials/aws_key_sources.hpp"
+#include "support/expect_error.hpp"
 
 namespace shard {
 namespace {
