@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,10 +37,11 @@ class FromDict {
   }
 
   template <class T>
-  void operator()(std::string_view name, T& member, const Limits&) {
+  void operator()(std::string_view name, T& member, const Limits& limits) {
     const nb::str key(name.data(), name.size());
     known_[key] = true;
     if (!given_.contains(key)) return;
+    limits_ = limits;
     set(name, member, nb::object(given_[key]));
   }
   // Throws if the dict has more.
@@ -58,14 +60,22 @@ class FromDict {
     }
   }
 
+  template <class T>
+  T whole(std::string_view name, const nb::handle& value) const {
+    constexpr T kMost = std::numeric_limits<T>::max();
+    const T low = limits_.low > 0 ? static_cast<T>(limits_.low) : T{0};
+    const T high = limits_.high < static_cast<double>(kMost) ? static_cast<T>(limits_.high) : kMost;
+    return cast<T>(name, value, fmt::format("a whole number from {} to {}", low, high).c_str());
+  }
+
   void set(std::string_view name, double& member, const nb::handle& value) const {
     member = cast<double>(name, value, "a number");
   }
   void set(std::string_view name, std::uint32_t& member, const nb::handle& value) const {
-    member = cast<std::uint32_t>(name, value, "a whole number from 0 on");
+    member = whole<std::uint32_t>(name, value);
   }
   void set(std::string_view name, std::uint64_t& member, const nb::handle& value) const {
-    member = cast<std::uint64_t>(name, value, "a whole number from 0 on");
+    member = whole<std::uint64_t>(name, value);
   }
   void set(std::string_view name, std::filesystem::path& member, const nb::handle& value) const {
     member = cast<std::filesystem::path>(name, value, "a path");
@@ -119,6 +129,7 @@ class FromDict {
   std::string where_;
   nb::dict given_;
   nb::dict known_;
+  Limits limits_;  // of the member that is set
 };
 
 }  // namespace shard::python

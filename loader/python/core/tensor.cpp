@@ -101,8 +101,8 @@ nb::object dlpack(const Tensor& self, const nb::object& stream, const nb::object
       !max_version.is_none() && nb::cast<std::pair<int, int>>(max_version) >= std::pair<int, int>(1, 0);
   if (!versioned && !self.writable)
     throw nb::buffer_error("read-only memory needs a consumer of DLPack 1.0 (max_version=(1, 0))");
+  const std::int64_t number = stream.is_none() ? 1 : stream_number(stream);
   if (self.device.device_type == kDLCUDA && self.lease) {
-    const std::int64_t number = stream.is_none() ? 1 : stream_number(stream);
     if (number == 2) throw nb::buffer_error("the per-thread default stream is not supported");
     if (number < 0) {  // -1: no stream is to be ordered after the batch, so its bytes must be there already
       wait_with_signals([&] { return self.lease->batch().wait_ready(kTick); });

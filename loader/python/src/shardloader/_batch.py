@@ -6,6 +6,7 @@ import operator
 import sys
 from typing import Any
 
+from ._base import check
 from ._base.arrays import Framework
 from ._errors import InvalidArgumentError, UnsupportedError
 
@@ -123,17 +124,28 @@ class Batch(tuple[Any, Any]):
         core = self._origin()
         return self._moved["mask"] if self._moved is not None else self._framework.mask(core)  # type: ignore[union-attr]
 
+    def _place(self, name: Any, view: Any, kind: str) -> tuple[str, int]:
+        """The name of a column or field, and the number of a view, checked."""
+        views = 1 + len(self._views)
+        try:
+            number = check.whole("view", view, 0, views - 1)
+        except InvalidArgumentError as error:
+            count = "1 view" if views == 1 else f"{views} views"
+            raise InvalidArgumentError(f"{error}: the batch has {count}") from None
+        return check.text("name", name, f"the name of a {kind}"), number
+
     def field(self, name: str, view: int = 0) -> Any:
         """A further image field with a view's crop, flip and operations: [sample, channel, row, column] or
         [sample, row, column, channel], and masks [sample, row, column]. It shares the batch's memory, like
         the images. KeyError if Loader(fields=...) does not have it."""
         core = self._origin()
+        name, view = self._place(name, view, "field")
         if self._moved is not None:
             if f"field {name} {view}" not in self._moved:
                 raise KeyError(f"the batch has no field {name!r} of view {view}")
             return self._moved[f"field {name} {view}"]
         try:
-            tensor = core.field(name, operator.index(view))
+            tensor = core.field(name, view)
         except FileNotFoundError as error:
             raise KeyError(str(error)) from None
         return self._framework.images(tensor)  # type: ignore[union-attr]
@@ -157,6 +169,7 @@ class Batch(tuple[Any, Any]):
         samples, and column("NAME_offsets"), int64 [sample + 1], says where those of each begin. A text column
         is a list of str."""
         core = self._origin()
+        name, view = self._place(name, view, "column")
         if self._moved is not None:
             if name == "labels":
                 return self[1]
@@ -167,7 +180,7 @@ class Batch(tuple[Any, Any]):
         try:
             if name in self._texts:
                 return core.texts(name)
-            tensor = core.column(name, operator.index(view))
+            tensor = core.column(name, view)
         except FileNotFoundError as error:
             raise KeyError(str(error)) from None
         return self._framework.labels(tensor)  # type: ignore[union-attr]

@@ -313,6 +313,7 @@ class Dataset:
         `Dataset("FOLDER#NAME")`, and FOLDER#NAME for the programs, is this data set again. It is refused
         (CorruptError) when the folder has other shards then. InvalidArgumentError for a name that is not
         letters, digits, "-", "_" and ".", and for several data sets as one."""
+        name = check.text("name", name, 'a name of letters, digits, "-", "_" and "."')
         _core.save_selection(self._core, name)
 
     @property
@@ -498,11 +499,13 @@ def mix(proportions: Mapping[Any, float], *, epoch_size: int | None = None) -> M
     """
     if not isinstance(proportions, Mapping):
         check.refuse("proportions", proportions, "a number for each data set, {data: number}")
+    if not proportions:
+        raise InvalidArgumentError(f"proportions is {proportions!r}; mix() needs at least one data set")
     shares = [check.number(f"the proportion of {part}", share) for part, share in proportions.items()]
     parts = [part if isinstance(part, Dataset) else Dataset(part) for part in proportions]
     return Mix(
         concat(*parts),
         [len(part) for part in parts],
         shares,
-        None if epoch_size is None else check.whole("epoch_size", epoch_size, 1),
+        None if epoch_size is None else check.whole("epoch_size", epoch_size, 1, 2**64 - 1),
     )

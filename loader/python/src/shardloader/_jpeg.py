@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from . import _core, _errors
@@ -65,7 +65,7 @@ def _options(
     size: Any, dtype: Any, layout: str, filter: str, mean: Any, std: Any, upright: Any
 ) -> dict[str, Any]:
     options = {
-        "size": (0, 0) if size is None else check.size("size", size),
+        "size": (0, 0) if size is None else check.size("size", size, 65_535),
         "dtype": dtype_name(dtype),
         "layout": layout,
         "filter": filter,
@@ -149,6 +149,10 @@ def decode_jpeg(
         check.refuse("on_error", on_error, '"raise" or "report"')
     if isinstance(files, (bytes, bytearray, memoryview, str)):
         check.refuse("files", type(files).__name__, "a list with the bytes of each file")
+    if not isinstance(files, Iterable):
+        check.refuse("files", files, "a list with the bytes of each file")
+    if crop is not None and not isinstance(crop, Iterable):
+        check.refuse("crop", crop, "a list with None or (left, top, right, bottom) for each file")
     files = list(files)
     boxes = None if crop is None else [_box(box) for box in crop]
     if boxes is not None and len(boxes) != len(files):

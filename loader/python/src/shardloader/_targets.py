@@ -3,7 +3,6 @@ flip and operations of each view (docs/targets.md)."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -83,9 +82,23 @@ def _pixels(name: str, of: Pixels, layout: str) -> dict[str, Any]:
         "fill": of.fill,
         "dtype": None if of.dtype is None else dtype_name(of.dtype),
         "layout": of.layout if of.layout is not None else layout or None,
-        "mean": None if of.mean is None else tuple(of.mean),
-        "std": None if of.std is None else tuple(of.std),
+        "mean": None if of.mean is None else _check.numbers(f"mean of field {name!r}", of.mean),
+        "std": None if of.std is None else _check.numbers(f"std of field {name!r}", of.std),
     }
+
+
+def _along(name: str, of: Boxes) -> list[str] | None:
+    return None if of.along is None else _check.names(f"along of field {name!r}", of.along)
+
+
+def _swap(name: str, of: Keypoints) -> list[tuple[int, int]]:
+    most = 2**32 - 1
+    try:
+        return [(_check.whole("swap", a, 0, most), _check.whole("swap", b, 0, most)) for a, b in of.swap]
+    except (TypeError, ValueError):
+        return _check.refuse(
+            f"swap of field {name!r}", of.swap, "a list of pairs of whole numbers, such as [(0, 1)]"
+        )
 
 
 def _known(name: Any, data: Any) -> Target:
@@ -125,9 +138,9 @@ def options_of(
     result: dict[str, Any] = {"fields": {}, "boxes": {}, "keypoints": {}, "as_stored": names}
     for name, of in fields.items():
         if isinstance(of, Boxes):
-            result["boxes"][name] = {**of._asdict(), "along": None if of.along is None else list(of.along)}
+            result["boxes"][name] = {**of._asdict(), "along": _along(name, of)}
         elif isinstance(of, Keypoints):
-            result["keypoints"][name] = [(operator.index(a), operator.index(b)) for a, b in of.swap]
+            result["keypoints"][name] = _swap(name, of)
         elif isinstance(of, (str, Pixels)):
             pixels = Pixels(of) if isinstance(of, str) else of
             if name not in data._info["images"] and name in data._info["kinds"]:

@@ -102,6 +102,34 @@ def test_what_is_drawn_can_be_read():
     assert 400 < drawn < 600
 
 
+# Each share of Dirichlet(a, ..., a) of a small a is near 0 or 1. The largest of `width` shares is below 0.9
+# in about 2.2 (width - 1) a of all cases, and each is the largest equally often.
+@pytest.mark.parametrize("alpha", [0.001, 0.003, 0.01])
+@pytest.mark.parametrize("width", [2, 3, 4])
+def test_shares_of_aug_mix_are_those_of_the_dirichlet_distribution(alpha, width):
+    augment, count = sl.Augment.aug_mix(width=width, depth=1, alpha=alpha), 4000
+    drawn = [augment.draw((8, 8, 3), sample, seed=5) for sample in range(count)]
+    original = np.array([one.real[0] for program in drawn for one in program if one.opcode == "mix_set"])
+    added = np.array([one.real[0] for program in drawn for one in program if one.opcode == "mix_add"])
+    added = added.reshape(count, width)
+    assert len(original) == count and np.isfinite(original).all() and np.isfinite(added).all()
+    assert (original >= 0).all() and (added >= 0).all()
+    np.testing.assert_allclose(original + added.sum(1), 1, atol=1e-6)
+
+    def expect_about(found, cases, probability):
+        deviation = np.sqrt(cases * probability * (1 - probability))
+        assert abs(found - cases * probability) < 6 * deviation + 3
+
+    expect_about((original > 0.5).sum(), count, 0.5)
+    expect_about(((original > 0.1) & (original < 0.9)).sum(), count, 2.2 * alpha)
+    # Where the chains have most of the weight, their parts of it are exact in float32.
+    shares = added[original < 0.5] / (1 - original[original < 0.5, None])
+    np.testing.assert_allclose(shares.sum(1), 1, atol=1e-5)
+    expect_about((shares.max(1) < 0.9).sum(), len(shares), 2.2 * (width - 1) * alpha)
+    for largest in np.bincount(shares.argmax(1), minlength=width):
+        expect_about(largest, len(shares), 1 / width)
+
+
 def test_normalised_values_are_made_of_the_changed_bytes(data):
     augment = sl.Augment(ops=[ops.posterize(3)])
     bytes_ = collect(loader(data, augment=augment))

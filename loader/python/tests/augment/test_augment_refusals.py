@@ -104,7 +104,7 @@ def test_a_probability_out_of_range_and_an_unknown_parameter_are_refused(data, n
         ),
         (ops.auto_augment("mnist"), 'policy is "mnist"; expected "imagenet", "cifar10" or "svhn"'),
         (ops.rand_augment(2, 9, bins=9), "magnitude is 9; it must be 0 to 8"),
-        (ops.posterize(2.5), "bits is 2.5; expected a whole number from 0 on"),
+        (ops.posterize(2.5), "bits is 2.5; expected a whole number from 0 to 8"),
         (ops.posterize(None), "bits is None; expected a whole number"),
         (ops.invert(p=None), "p is None; expected a number"),
         (sl.types.Operation("cutout", {}), "there is no operation of this name"),
@@ -134,10 +134,10 @@ def test_values_of_other_kinds_are_refused(data, operation, message):
         (lambda: sl.Augment(random_resized_crop=0), "random_resized_crop is 0; expected a size from 1 on"),
         (lambda: sl.Augment(color_jitter=0.4), "color_jitter is 0.4; expected one to four"),
         (lambda: sl.Augment.rand_augment(ops=[ops.invert]), "operation 1 is <function"),
-        (lambda: sl.Augment(invert=1).draw((8, 8, 3), -1), "sample is -1; it must be 0 to"),
+        (lambda: sl.Augment(invert=1).draw((8, 8, 3), -1), "sample is -1; expected a whole number from 0"),
         (lambda: sl.Augment(invert=1).draw((8, 8, 3), 0, seed=2**64), "seed is 18446744073709551616"),
         (lambda: sl.Augment(invert=1).apply(np.zeros((0, 8, 3), np.uint8)), "sample height is 0"),
-        (lambda: sl.Augment(invert=1).draw((2**31, 2**31, 3), 0), "sample height is 2147483648"),
+        (lambda: sl.Augment(invert=1).draw((2**31, 2**31, 3), 0), "shape's number of rows is 2147483648"),
     ],
 )
 def test_what_cannot_be_made_is_refused_at_once(make, message):

@@ -1,6 +1,7 @@
 """Targets through the package: masks, depth, boxes and keypoints follow what happens to the images."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -196,7 +197,7 @@ def test_every_view_has_its_own_targets_and_matrices(shapes):
             seen = targets["centre"][at]
             assert np.isnan(seen).all() or np.allclose(seen, (x / w, y / w), atol=1e-3)
     assert (batch.targets(0)["mask"][:, :20, :20] != batch.targets(1)["mask"][:, :20, :20]).any()
-    with pytest.raises(sl.InvalidArgumentError, match="view 3 of a batch that has 3"):
+    with pytest.raises(sl.InvalidArgumentError, match="view is 3; .*: the batch has 3 views"):
         batch.field("mask", 3)
 
 
@@ -500,7 +501,20 @@ def test_what_goes_along_is_cut_with_its_boxes(shapes, moving, flat, stated):
         ({"fields": {"boxes": sl.Boxes(min_visibility=2)}}, "min_visibility is 2"),
         ({"fields": {"boxes": sl.Boxes(min_area=float("nan"))}}, "min_area is nan"),
         ({"fields": {"boxes": sl.Boxes(along=["centre"])}}, "it cannot go along"),
+        ({"fields": {"boxes": sl.Boxes(along=5)}}, "along of field 'boxes' is 5; expected a list of names"),
+        ({"fields": {"boxes": sl.Boxes(along="centre")}}, 'column "centre": .*it cannot go along'),
         ({"fields": {"boxes": sl.Keypoints()}}, "keypoints are"),
+        *(
+            (
+                {"fields": {"keypoints": sl.Keypoints(swap=swap)}},
+                rf"swap of field 'keypoints' is {re.escape(repr(swap))}; expected a list of pairs of whole",
+            )
+            for swap in (5, "ab", [5], [("a", "b")], [(0, -1)], [(0, 2**32)], [(0, 1, 2)])
+        ),
+        (
+            {"fields": {"depth": sl.Pixels("bilinear", mean=5, std=[1])}},
+            "mean of field 'depth' is 5; expected numbers",
+        ),
         ({"fields": {"keypoints": sl.Keypoints(swap=[(0, 2)])}}, r"swap has \(0, 2\); a row has 2 points"),
         ({"mixup": 0.2, "fields": {"mask": "nearest"}}, "mixup is not defined for fields"),
         (

@@ -1,6 +1,7 @@
 """The same batches as arrays of each framework that is installed, and through DLPack."""
 
 import gc
+import re
 import subprocess
 import sys
 import textwrap
@@ -65,6 +66,40 @@ def test_a_capsule_that_nobody_takes_holds_nothing_for_long(data):
     for tensor, _ in batches:
         assert "dltensor_versioned" in repr(tensor.__dlpack__(max_version=(1, 0)))
         assert "dltensor_versioned" not in repr(tensor.__dlpack__())
+
+
+class Taken:
+    """A consumer that names its stream, which numpy does not."""
+
+    def __init__(self, tensor, stream):
+        self.tensor, self.stream = tensor, stream
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+    def __dlpack__(self, **options):
+        return self.tensor.__dlpack__(**{**options, "stream": self.stream})
+
+
+# The array API standard lets a consumer pass None alone for memory of the host, and -1 for no order.
+# Bytes of the host are there before the batch is handed out, so each stream is ordered after them.
+@pytest.mark.parametrize("stream", [None, -1, 0, 1, 2, 2**40])
+def test_streams_do_not_matter_on_the_host(data, reference, stream):
+    tensor, labels = next(loader_of(data, None).epoch(0))
+    array = np.from_dlpack(Taken(tensor, stream))
+    assert address(array) == address(np.asarray(tensor))
+    np.testing.assert_array_equal(array, reference[0][:10])
+    np.testing.assert_array_equal(np.from_dlpack(Taken(labels, stream)), reference[1][:10])
+    assert '"dltensor"' in repr(tensor.__dlpack__(stream=stream))
+    for one in (tensor, data._core.sample(0)):  # a view of the read-only mapping
+        assert '"dltensor_versioned"' in repr(one.__dlpack__(stream=stream, max_version=(1, 0)))
+
+
+@pytest.mark.parametrize("stream", [-2, "a", 2.5, 2**64, []])
+def test_what_is_no_stream_is_refused(data, stream):
+    tensor, _ = next(loader_of(data, None).epoch(0))
+    with pytest.raises(BufferError, match=f"stream is {re.escape(repr(stream))}: expected None, -1, 1, or"):
+        tensor.__dlpack__(stream=stream)
 
 
 def test_dlpack_refuses_what_it_cannot_do(data):

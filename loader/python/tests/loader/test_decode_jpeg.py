@@ -159,8 +159,10 @@ def test_failures_name_the_file(device):
     ("options", "message"),
     [
         ({"size": 0}, "size is 0"),
+        ({"size": (8, 2**70)}, r"size is \(8, 1180591620717411303424\); expected a size from 1 to 65535"),
         ({"crop": [(1, 1, 1, 2)]}, "right > left"),
         ({"crop": [None, None]}, "crop has 2 boxes for 1 files"),
+        ({"crop": 5}, "crop is 5; expected a list"),
         ({"dtype": "uint16"}, "dtype is 'uint16'"),
         ({"layout": "hwc"}, "layout is 'hwc'"),
         ({"filter": "nearest"}, "filter is 'nearest'"),
@@ -178,6 +180,9 @@ def test_options_are_checked(options, message):
 def test_one_file_is_no_list():
     with pytest.raises(sl.InvalidArgumentError, match="files is 'bytes'"):
         sl.decode_jpeg(jpeg(picture(1, 8, 8)))
+    for wrong in (None, 5):
+        with pytest.raises(sl.InvalidArgumentError, match=f"files is {wrong}; expected a list with the"):
+            sl.decode_jpeg(wrong)
 
 
 def test_a_file_that_is_no_bytes_is_named():

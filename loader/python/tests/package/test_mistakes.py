@@ -10,6 +10,13 @@ import numpy as np
 import pytest
 
 import shardloader as sl
+from conftest import jpeg
+
+PIXELS = np.zeros((8, 8, 3), np.uint8)
+
+
+def batch_of(data, **options):
+    return next(iter(sl.Loader(data, batch_size=4, **options)))
 
 
 class Odd:
@@ -140,6 +147,66 @@ def test_data_sets_that_are_none(function, name):
         names_the_mistake(name, lambda: function(value))
 
 
+@pytest.mark.parametrize("method, good", [("column", "labels"), ("field", "none")])
+def test_each_argument_of_a_batch(data, method, good):
+    function = getattr(next(iter(sl.Loader(data, batch_size=4))), method)
+    for value in [*WRONG, "\ud800"]:
+        names_the_mistake("name", lambda: function(value), {"name": "name|column|field"})
+        names_the_mistake("view", lambda: function(good, value))
+
+
+@pytest.mark.parametrize("method", ["draw", "apply"])
+def test_each_argument_of_a_drawn_sample(method):
+    function = getattr(sl.Augment(invert=1), method)
+    for name in arguments(function):
+        for value in WRONG:
+            given = {"sample": 0, name: value}
+            given.setdefault(*{"draw": ("shape", (8, 8, 3)), "apply": ("image", PIXELS)}[method])
+            names_the_mistake(name, lambda: function(**given))
+
+
+@pytest.mark.parametrize("name", arguments(sl.decode_jpeg))
+def test_each_argument_of_decoding(name):
+    for value in WRONG:
+        names_the_mistake(
+            name,
+            lambda: sl.decode_jpeg(**{"files": [jpeg(0, 8, 8)], name: value}),
+            {"mean": "mean|normalisation", "std": "std|normalisation", "crop": "crop|right"},
+        )
+
+
+@pytest.fixture(scope="module")
+def targets(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("targets") / "set"
+    columns = {
+        "depth": sl.ImageField("uint8", 8, 8, 1),
+        "boxes": sl.Ragged("float32", 4),
+        "points": ("float32", 2, 2),
+    }
+    with sl.Writer(folder, squash=(8, 8), dtype="uint8", columns=columns) as writer:
+        for number in range(4):
+            box, points = np.array([[1, 1, 5, 5]], np.float32), np.ones((2, 2), np.float32)
+            writer.add(str(number), PIXELS, 0, depth=PIXELS[:, :, :1], boxes=box, points=points)
+    return sl.Dataset(folder)
+
+
+@pytest.mark.parametrize("field, make", [("depth", sl.Pixels), ("boxes", sl.Boxes), ("points", sl.Keypoints)])
+def test_each_member_of_a_target(targets, field, make):
+    for name in arguments(make):
+        for value in WRONG:
+            given = {"filter": "bilinear", name: value} if make is sl.Pixels else {name: value}
+            names_the_mistake(
+                name,
+                lambda: sl.Loader(targets, batch_size=4, fields={field: make(**given)}).close(),
+                {
+                    "filter": "sampling|filter",
+                    "along": "along|column",
+                    "mean": "mean|normal",
+                    "std": "std|norm",
+                },
+            )
+
+
 @pytest.mark.parametrize(
     "call, message",
     [
@@ -165,6 +232,45 @@ def test_data_sets_that_are_none(function, name):
         ),
         (lambda data: data.split("0.9"), "fraction is '0.9'; expected a number"),
         (lambda data: data.fold("1", 2), "k is '1'; expected a whole number"),
+        (lambda data: data.save(5), 'name is 5; expected a name of letters, digits, "-", "_" and "."'),
+        (lambda data: data.save("\ud800"), r"name is '\\ud800'; expected a name of letters"),
+        (lambda data: batch_of(data).column(5), "name is 5; expected the name of a column"),
+        (lambda data: batch_of(data).field(b"x"), "name is b'x'; expected the name of a field"),
+        (
+            lambda data: batch_of(data).column("labels", 5),
+            "view is 5; expected a whole number from 0 to 0: the batch has 1 view",
+        ),
+        (
+            lambda data: batch_of(data, views=[sl.Augment()] * 2).field("mask", "a"),
+            "view is 'a'; expected a whole number from 0 to 1: the batch has 2 views",
+        ),
+        (lambda data: sl.decode_jpeg(None), "files is None; expected a list with the bytes of each file"),
+        (
+            lambda data: sl.decode_jpeg([], crop=5),
+            r"crop is 5; expected a list with None or \(left, top, right, bottom\) for each file",
+        ),
+        (lambda data: sl.Augment().draw(5, 0), r"shape is 5; expected \(rows, columns, channels\)"),
+        (
+            lambda data: sl.Augment().draw((8, -8, 3), 0),
+            "shape's number of columns is -8; expected a whole number from 1 to 65535",
+        ),
+        (
+            lambda data: sl.Augment().apply(PIXELS, "a"),
+            "sample is 'a'; expected a whole number from 0 to 18446744073709551615",
+        ),
+        (lambda data: sl.mix({}), r"proportions is {}; mix\(\) needs at least one data set"),
+        (
+            lambda data: sl.mix({data: 1}, epoch_size=2**64),
+            "epoch_size is 18446744073709551616; expected a whole number from 1 to 18446744073709551615",
+        ),
+        (
+            lambda data: sl.Loader(data, batch_size=4, seed=2**65),
+            "seed is 36893488147419103232; expected a whole number from 0 to 18446744073709551615",
+        ),
+        (
+            lambda data: sl.Loader(data, batch_size=2**70),
+            "batch_size is 1180591620717411303424; expected a whole number from 1 to 65536",
+        ),
         (
             lambda data: sl.Loader(data, batch_size=4).load_state_dict({"epoch": 1}),
             "state is {'epoch': 1}; expected what state_dict.. returns",

@@ -3,7 +3,6 @@ sample, view, operation)."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -53,11 +52,24 @@ def _check_probabilities(**of: Any) -> None:
 
 def _key(seed: int, epoch: int, sample: int, view: int) -> tuple[int, int, int, int]:
     """What keys the draws, checked."""
-    numbers = tuple(operator.index(number) for number in (seed, epoch, sample, view))
-    for name, number, bits in zip(("seed", "epoch", "sample", "view"), numbers, (64, 64, 64, 32)):
-        if not 0 <= number < 2**bits:
-            raise InvalidArgumentError(f"{name} is {number}; it must be 0 to 2^{bits} - 1")
-    return numbers  # type: ignore[return-value]
+    return (
+        _check.whole("seed", seed, 0, 2**64 - 1),
+        _check.whole("epoch", epoch, 0, 2**64 - 1),
+        _check.whole("sample", sample, 0, 2**64 - 1),
+        _check.whole("view", view, 0, 2**32 - 1),
+    )
+
+
+def _shape(shape: Any) -> tuple[int, int, int]:
+    try:
+        rows, columns, channels = shape
+    except (TypeError, ValueError):
+        _check.refuse("shape", shape, "(rows, columns, channels)")
+    return (
+        _check.whole("shape's number of rows", rows, 1, 65_535),
+        _check.whole("shape's number of columns", columns, 1, 65_535),
+        _check.whole("shape's number of channels", channels, 1, 65_535),
+    )
 
 
 def _of_policy(policy: str) -> Operation:
@@ -276,13 +288,8 @@ class Augment:
     ) -> list[Instruction]:
         """The program of one sample: what the operations will do, with all drawn parameters.
         shape: (rows, columns, channels) after the crop."""
-        rows, columns, channels = (operator.index(side) for side in shape)
-        return [
-            Instruction(*one)
-            for one in _core.draw_program(
-                self._core(), (rows, columns, channels), *_key(seed, epoch, sample, view)
-            )
-        ]
+        drawn = _core.draw_program(self._core(), _shape(shape), *_key(seed, epoch, sample, view))
+        return [Instruction(*one) for one in drawn]
 
     def apply(
         self, image: Any, sample: int = 0, *, seed: int = 0, epoch: int = 0, view: int = 0

@@ -62,10 +62,10 @@ def numbers(name: str, value: Any, count: int | None = None) -> tuple[float, ...
     return found
 
 
-def size(name: str, value: Any) -> tuple[int, int]:
+def size(name: str, value: Any, most: int | None = None) -> tuple[int, int]:
     """(height, width) of a size, or of both."""
     both = value if isinstance(value, (tuple, list)) else (value, value)
-    expected = "a size from 1 on, or (height, width)"
+    expected = f"a size from 1 {'on' if most is None else f'to {most}'}, or (height, width)"
     if len(both) != 2:
         refuse(name, value, expected)
     try:
@@ -73,6 +73,8 @@ def size(name: str, value: Any) -> tuple[int, int]:
     except TypeError:
         refuse(name, value, expected)
     if height < 1 or width < 1 or any(isinstance(side, bool) for side in both):
+        refuse(name, value, expected)
+    if most is not None and max(height, width) > most:
         refuse(name, value, expected)
     return height, width
 
@@ -106,6 +108,16 @@ def path(name: str, value: Any) -> str:
     if not found or "\0" in found:
         refuse(name, value, r"a path of at least one character, none of which is \0")
     return found
+
+
+def text(name: str, value: Any, expected: str) -> str:
+    """A str of whole characters: the library takes UTF-8, which has no half of a surrogate pair."""
+    try:
+        if isinstance(value, str) and value.encode():
+            return value
+    except UnicodeEncodeError:
+        pass
+    return refuse(name, value, expected)
 
 
 def names(name: str, value: Any) -> list[str]:
