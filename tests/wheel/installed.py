@@ -37,7 +37,7 @@ def run(*command):
 
 
 def bitmaps(folder, side):
-    """Writes a BMP and a PNM (P6), by hand. The pixels of each by its key, [row, column, channel] as bytes."""
+    """Writes a BMP and a PNM (P6), by hand. The pixels by key, [row, column, channel] as bytes."""
     folder.mkdir()
     bmp, pnm = (
         bytes(
