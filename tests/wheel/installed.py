@@ -37,7 +37,7 @@ def run(*command):
 
 
 def bitmaps(folder, side):
-    """Writes a BMP and a PNM (P6), by hand. Returns the pixels by key: [row, column, channel], bytes."""
+    """Writes a BMP and a PNM (P6), by hand. The pixels by key, [row, column, channel] as bytes."""
     folder.mkdir()
     bmp, pnm = (
         bytes(

@@ -237,9 +237,7 @@ void handle_signals() {
   ::sigaction(SIGTERM, &action, nullptr);
 }
 
-}  // namespace
-
-int shard::shardify::run_program(int argc, char** argv) {
+int run(int argc, char** argv) {
   return shard::cli::run_main("shardify", [&]() -> int {
     shard::shardify::Arguments arguments;
     if (auto code = shard::shardify::parse(argc, argv, arguments)) return *code;
@@ -272,3 +270,7 @@ int shard::shardify::run_program(int argc, char** argv) {
     return summary.rejects > 0 ? 1 : shard::cli::kExitOk;
   });
 }
+
+}  // namespace
+
+int shard::shardify::run_program(int argc, char** argv) { return run(argc, argv); }

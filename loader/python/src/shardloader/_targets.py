@@ -82,21 +82,21 @@ def _pixels(name: str, of: Pixels, layout: str) -> dict[str, Any]:
         "fill": of.fill,
         "dtype": None if of.dtype is None else dtype_name(of.dtype),
         "layout": of.layout if of.layout is not None else layout or None,
-        "mean": None if of.mean is None else _check.numbers(f"mean of field {name!r}", of.mean),
-        "std": None if of.std is None else _check.numbers(f"std of field {name!r}", of.std),
+        "mean": None if of.mean is None else check.numbers(f"mean of field {name!r}", of.mean),
+        "std": None if of.std is None else check.numbers(f"std of field {name!r}", of.std),
     }
 
 
 def _along(name: str, of: Boxes) -> list[str] | None:
-    return None if of.along is None else _check.names(f"along of field {name!r}", of.along)
+    return None if of.along is None else check.names(f"along of field {name!r}", of.along)
 
 
 def _swap(name: str, of: Keypoints) -> list[tuple[int, int]]:
     most = 2**32 - 1
     try:
-        return [(_check.whole("swap", a, 0, most), _check.whole("swap", b, 0, most)) for a, b in of.swap]
+        return [(check.whole("swap", a, 0, most), check.whole("swap", b, 0, most)) for a, b in of.swap]
     except (TypeError, ValueError):
-        return _check.refuse(
+        return check.refuse(
             f"swap of field {name!r}", of.swap, "a list of pairs of whole numbers, such as [(0, 1)]"
         )
 

@@ -53,10 +53,10 @@ def _check_probabilities(**of: Any) -> None:
 def _key(seed: int, epoch: int, sample: int, view: int) -> tuple[int, int, int, int]:
     """What keys the draws, checked."""
     return (
-        _check.whole("seed", seed, 0, 2**64 - 1),
-        _check.whole("epoch", epoch, 0, 2**64 - 1),
-        _check.whole("sample", sample, 0, 2**64 - 1),
-        _check.whole("view", view, 0, 2**32 - 1),
+        check.whole("seed", seed, 0, 2**64 - 1),
+        check.whole("epoch", epoch, 0, 2**64 - 1),
+        check.whole("sample", sample, 0, 2**64 - 1),
+        check.whole("view", view, 0, 2**32 - 1),
     )
 
 
@@ -64,11 +64,11 @@ def _shape(shape: Any) -> tuple[int, int, int]:
     try:
         rows, columns, channels = shape
     except (TypeError, ValueError):
-        _check.refuse("shape", shape, "(rows, columns, channels)")
+        check.refuse("shape", shape, "(rows, columns, channels)")
     return (
-        _check.whole("shape's number of rows", rows, 1, 65_535),
-        _check.whole("shape's number of columns", columns, 1, 65_535),
-        _check.whole("shape's number of channels", channels, 1, 65_535),
+        check.whole("shape's number of rows", rows, 1, 65_535),
+        check.whole("shape's number of columns", columns, 1, 65_535),
+        check.whole("shape's number of channels", channels, 1, 65_535),
     )
 
 
