@@ -46,7 +46,7 @@ CHILD = """
     def now(where):
         global at
         at = where
-        print(where, flush=True)
+        print(where + "\\n", end="", flush=True)  # whole or not at all: no signal arrives in the middle of it
     try:
         for turn in range(10**9):
             now("constructor")

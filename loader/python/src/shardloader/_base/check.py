@@ -111,7 +111,7 @@ def path(name: str, value: Any) -> str:
 
 
 def text(name: str, value: Any, expected: str) -> str:
-    """A str of whole characters: the library takes UTF-8, which has no half of a surrogate pair."""
+    """A str of at least one character: the library takes UTF-8, which has no half of a surrogate pair."""
     try:
         if isinstance(value, str) and value.encode():
             return value
