@@ -68,6 +68,24 @@ class Tar(Silence):
             {"a/1.png": 0, "b/0.png": 1, "b/1.png": 1},
         )
 
+    def test_members_that_may_be_labels_under_another_name_are_said(self):
+        for end in ("label", "json", "cls2"):
+            self.out = self.path / end
+            members = [
+                (f"{i}.{what}", data) for i in range(2) for what, data in (("png", picture(i)), (end, b"1"))
+            ]
+            said = self.convert(self.tar(f"{end}.tar", *members))
+            self.assert_code(said, 0)
+            self.assertIn("every label is 0", said.err)
+            self.assertIn(f'first "0.{end}"', said.err)
+        for members in (
+            [("1.png", picture(1)), ("README.txt", b"x")],
+            [("1.png", picture(1)), ("1.json", b"{}"), ("1.cls", b"1")],
+            [("a/1.png", picture(1)), ("a/1.json", b"{}")],
+        ):
+            self.out = self.path / f"quiet-{len(members)}-{members[0][0][0]}"
+            self.assertNotIn("warning", self.convert(self.tar("quiet.tar", *members)).err)
+
     def test_of_two_images_of_one_name_the_last(self):
         self.expect_stored(
             [self.tar("a.tar", ("1.png", picture(1)), ("2.png", picture(2)), ("1.png", picture(3)))],

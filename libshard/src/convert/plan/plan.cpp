@@ -27,6 +27,7 @@
 #include "format/shard/shard_profile.hpp"
 #include "shard/convert/recorded.hpp"
 #include "shard/error.hpp"
+#include "shard/keys.hpp"
 
 namespace shard::convert {
 
@@ -268,6 +269,34 @@ void scan_inputs(const Options& options, Plan& plan) {
   expand_pages(options, plan.list);
 }
 
+// Of archives: members with other names than those that labels have, which may be the labels. Empty: none.
+std::string unread_labels_warning(const Options& options, const Plan& plan) {
+  const InputList& list = plan.list;
+  if (list.archives.empty() || list.of_arrays() || list.has_numbers || !plan.labels.classes.empty() ||
+      !options.labels.empty() || !options.columns.empty() || has_annotations(options))
+    return {};
+  constexpr std::size_t kMost = 1000;  // of the members that are looked at
+  const std::string* first = nullptr;
+  for (std::size_t i = 0; first == nullptr && i < std::min(list.skipped.size(), kMost); ++i) {
+    const Skip& skip = list.skipped[i];
+    const std::string name = unescape_key(skip.key);
+    const std::size_t dot = name.rfind('.');
+    if (skip.reason != SkipReason::no_image || dot == std::string::npos) continue;
+    const std::string sample = name.substr(0, dot + 1);
+    const auto at =
+        std::lower_bound(list.inputs.begin(), list.inputs.end(), sample,
+                         [](const Input& input, const std::string& begin) { return input.path < begin; });
+    if (at == list.inputs.end() || !at->path.starts_with(sample)) continue;
+    first = &skip.key;
+  }
+  if (first == nullptr) return {};
+  return fmt::format(
+      "every label is 0, because no member NAME.cls is in {} and no image in a folder, but members that are "
+      "no "
+      "images have the names of images, first {}: if these are the labels, name them .cls, or give `labels`",
+      quoted(fs::path(options.images)), quoted_key(*first));
+}
+
 void find_labels(const Options& options, Plan& plan, AnnotationCounts& beside) {
   if (!options.columns.empty() && !takes_member_columns(options)) {
     CsvTable table = table_from_csv(plan.list, options.labels, options.columns, options.unlisted);
@@ -283,6 +312,8 @@ void find_labels(const Options& options, Plan& plan, AnnotationCounts& beside) {
   }
   if (!options.classes.empty()) use_class_names(options.classes, plan.list, plan.labels);
   plan.warnings = class_warnings(options, plan.list, plan.labels);
+  if (std::string text = unread_labels_warning(options, plan); !text.empty())
+    plan.warnings.push_back(std::move(text));
   if (takes_member_columns(options))
     plan.columns = columns_from_members(plan.list, plan.labels, options.columns, options.unlisted);
 }
