@@ -2,6 +2,7 @@
 """shardify IMAGES s3://BUCKET/PREFIX: the same bytes as in a folder, whatever is killed or fails;
 few of them on the local disk at a time."""
 
+import contextlib
 import json
 import os
 import random
@@ -16,7 +17,7 @@ from remote_copy import files_of
 from remote_servers import S3, Hold
 from remote_store import HostileStore
 from remote_support import ServerCase
-from shardify_support import SHARDIFY, SMALL, environment, main, make_images, run, shardctl, shardify
+from shardify_support import SHARDIFY, SMALL, environment, main, make_images, need, run, shardctl, shardify
 
 # Three shards of 19 MB: each is sent in parts.
 LARGE = ["--resize", "512", "--crop", "512", "--dtype", "f32", "--samples-per-shard", "6"]
@@ -86,6 +87,27 @@ class IntoStore(ServerCase):
             for file in (self.path / "expected").iterdir():
                 file.unlink()
             (self.path / "expected").rmdir()
+
+    def test_a_shard_that_is_emptied_keeps_its_size_at_each_moment(self):
+        """The conversion looks at the sizes of its shards when it ends, beside the thread that sends them."""
+        need("strace")
+        store = self.store()
+        slow = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=ftruncate"]
+        slow += ["-e", "inject=ftruncate:delay_enter=200000"]
+        running = subprocess.Popen(
+            [*slow, *self.command(*SMALL)], stderr=subprocess.PIPE, text=True, env=self.environment(store)
+        )
+        looks = 0
+        while running.poll() is None:
+            for receipt in self.work.glob("*/set/.shard-*.done.json"):
+                with contextlib.suppress(FileNotFoundError):  # the folder is removed at the end
+                    size = (receipt.parent / f"{receipt.name[1:12]}.safetensors").stat().st_size
+                    self.assertGreater(size, 0, receipt.name)
+                    looks += 1
+            time.sleep(0.002)
+        self.assertEqual((running.returncode, running.communicate()[1]), (0, ""))
+        self.assertGreater(looks, 10)
+        self.check(store)
 
     def test_the_same_again_sends_nothing(self):
         store = self.store()

@@ -23,6 +23,7 @@
 #include "base/files/file.hpp"
 #include "base/files/file_io.hpp"
 #include "base/files/publish.hpp"
+#include "base/files/temp_file.hpp"
 #include "base/system/thread_name.hpp"
 #include "base/text/quote.hpp"
 #include "convert/plan/advice.hpp"
@@ -76,10 +77,12 @@ bool is_hollow(const fs::path& shard) {
   return load_u64(first) == 0;
 }
 
+// By a rename: the conversion, which goes on meanwhile, sees a shard of its size at each moment. One that is
+// shorter would count as not finished.
 void make_hollow(const fs::path& shard, std::uint64_t size_bytes) {
-  const UniqueFd fd(::open(shard.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd) throw_errno("cannot empty", shard, errno);
-  truncate(fd.get(), size_bytes, shard);
+  TempFile hollow(shard);
+  truncate(hollow.fd(), size_bytes, shard);
+  hollow.publish_unflushed();
 }
 
 // The thread that uploads the shards of a folder.
