@@ -292,8 +292,8 @@ std::string unread_labels_warning(const Options& options, const Plan& plan) {
   if (first == nullptr) return {};
   return fmt::format(
       "every label is 0, because no member NAME.cls is in {} and no image in a folder, but members that are "
-      "no "
-      "images have the names of images, first {}: if these are the labels, name them .cls, or give `labels`",
+      "no images have the names of images, first {}: if these are the labels, name them .cls, or give "
+      "`labels`",
       quoted(fs::path(options.images)), quoted_key(*first));
 }
 

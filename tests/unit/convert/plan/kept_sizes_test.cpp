@@ -21,11 +21,13 @@
 #include "shard/convert/source.hpp"
 #include "shard/error.hpp"
 #include "support/convert/small_conversion.hpp"
+#include "support/convert/tar_member.hpp"
 
 namespace shard::convert {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::tar_member;
 
 std::string content(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
@@ -35,20 +37,6 @@ std::string golden(const std::string& name) {
   return content(fs::path(SHARD_TEST_DATA) / "golden" / "images" / name);
 }
 
-std::string member(const std::string& name, const std::string& bytes) {
-  std::string block(512, '\0');
-  block.replace(0, name.size(), name);
-  block.replace(124, 12, fmt::format("{:011o} ", bytes.size()));
-  block.replace(148, 8, "        ");
-  block[156] = '0';
-  unsigned sum = 0;
-  for (const char c : block) sum += static_cast<unsigned char>(c);
-  block.replace(148, 7, fmt::format("{:06o} ", sum));
-  block += bytes;
-  block.resize((block.size() + 511) / 512 * 512, '\0');
-  return block;
-}
-
 constexpr std::uint64_t kImages = KeptSizes::kFewestImages + 5;
 
 class KeptSizesTest : public SmallConversion {
@@ -56,9 +44,9 @@ class KeptSizesTest : public SmallConversion {
   void SetUp() override {
     std::ofstream archive(archive_, std::ios::binary);
     for (std::uint64_t i = 0; i < kImages; ++i)
-      archive << member(fmt::format("a/{:05}.jpg", i), i == 3   ? std::string("no image")
-                                                       : i == 4 ? golden("png_animated.png")
-                                                                : golden("jpeg_420_33x20.jpg"));
+      archive << tar_member(fmt::format("a/{:05}.jpg", i), i == 3   ? std::string("no image")
+                                                           : i == 4 ? golden("png_animated.png")
+                                                                    : golden("jpeg_420_33x20.jpg"));
     archive << std::string(1024, '\0');
     archive.close();
     std::this_thread::sleep_for(std::chrono::milliseconds(3'100));  // nothing is kept before

@@ -11,25 +11,13 @@
 #include "base/files/file_io.hpp"
 #include "convert/archives/tar_index_file.hpp"
 #include "support/convert/input_folder.hpp"
+#include "support/convert/tar_member.hpp"
 
 namespace shard::convert {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string member(const std::string& name, const std::string& bytes) {
-  std::string block(512, '\0');
-  block.replace(0, name.size(), name);
-  block.replace(124, 12, fmt::format("{:011o} ", bytes.size()));
-  block.replace(148, 8, "        ");
-  block[156] = '0';
-  unsigned sum = 0;
-  for (const char c : block) sum += static_cast<unsigned char>(c);
-  block.replace(148, 7, fmt::format("{:06o} ", sum));
-  block += bytes;
-  block.resize((block.size() + 511) / 512 * 512, '\0');
-  return block;
-}
+using testing::tar_member;
 
 const std::string kEnd(1024, '\0');
 
@@ -37,14 +25,14 @@ class ScanTar : public InputFolder {
  protected:
   void SetUp() override {
     std::string inner;
-    for (int i = 0; i < 300; ++i) inner += member(fmt::format("{}.jpg", i), "x");
-    std::string outer = member("n1.tar", inner + kEnd) + member("n2.tar", inner);  // without an end
+    for (int i = 0; i < 300; ++i) inner += tar_member(fmt::format("{}.jpg", i), "x");
+    std::string outer = tar_member("n1.tar", inner + kEnd) + tar_member("n2.tar", inner);  // without an end
     for (int i = 0; i < 500; ++i) {
-      outer += member(fmt::format("s/{}.jpg", i), "x");
-      outer += member(fmt::format("s/{}.cls", i), i == 7 ? "seven" : fmt::format("{}\n", i));
-      outer += member(fmt::format("s/{}-image", i), i % 2 == 0 ? kImage : "a text");
+      outer += tar_member(fmt::format("s/{}.jpg", i), "x");
+      outer += tar_member(fmt::format("s/{}.cls", i), i == 7 ? "seven" : fmt::format("{}\n", i));
+      outer += tar_member(fmt::format("s/{}-image", i), i % 2 == 0 ? kImage : "a text");
     }
-    outer += member("../up.jpg", "x") + member("s/3.jpg", "again") + member("s/.hidden.jpg", "x");
+    outer += tar_member("../up.jpg", "x") + tar_member("s/3.jpg", "again") + tar_member("s/.hidden.jpg", "x");
     write(archive_, outer + kEnd);
     std::this_thread::sleep_for(std::chrono::milliseconds(3'100));  // an index is not kept before
   }
