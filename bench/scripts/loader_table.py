@@ -25,6 +25,7 @@ PHOTOS = {
 }
 PACKED, PACKED_256, PLAIN = ["photos-224-packed"], ["photos-256-packed"], ["photos-224"]
 U8_256 = ["--make-side", "256"]
+TINY = ["--make-side", "32"]
 F16 = ["--make-dtype", "f16"]
 BANDS = ["--make-side", "256", "--make-dtype", "u16", "--make-channels", "13"]  # satellite images
 RESIZED = ["--crop", "random-resized:224", "--flip"]
@@ -40,8 +41,17 @@ GPU_CASES = [
     ("mapped-u16-13-f16", BANDS, ["--transport", "mapped", "--batch-size", "32", *TO_F16], "share", 0.98),
     ("mapped-u8-b64", U8, ["--transport", "mapped", "--batch-size", "64"], "share", 0.93),
     ("mapped-u8-b32", U8, ["--transport", "mapped", "--batch-size", "32"], "share", 0.93),
+    ("mapped-u8-f16-b32", U8, ["--transport", "mapped", "--batch-size", "32", *TO_F16], "share", 0.95),
+    ("mapped-u8-f16-b16", U8, ["--transport", "mapped", "--batch-size", "16", *TO_F16], "share", 0.85),
     ("staged-8", U8, ["--transport", "staged", "--threads", "8"], "share", 0.90),
     ("resident-f16", U8, ["--transport", "resident", *TO_F16], "samples", 5e6),
+    (
+        "tiny-resident",
+        TINY,
+        ["--transport", "resident", "--batch-size", "2000", "--crop", "random:28", "--flip", *TO_F16],
+        "samples",
+        12e6,
+    ),
     ("direct", U8, ["--transport", "direct"], "share", 0.95),
     ("gpus-2", U8, ["--transport", "mapped", "--device", "cuda:0,1"], "share", 0.95),
     ("gpus-4", U8, ["--transport", "mapped", "--device", "cuda:0,1,2,3"], "share", 0.95),
@@ -71,6 +81,7 @@ GPU_CASES = [
     ("packed-f16", PACKED, ["--transport", "mapped", *TO_F16], "share", 1.80),
     ("packed-rrc-f16", PACKED_256, ["--transport", "mapped", *RESIZED, *TO_F16], "share", 1.75),
     ("packed-b32-f16", PACKED, ["--transport", "mapped", "--batch-size", "32", *TO_F16], "share", 1.60),
+    ("packed-b16-f16", PACKED, ["--transport", "mapped", "--batch-size", "16", *TO_F16], "share", 1.20),
     ("packed-staged-8", PACKED, ["--transport", "staged", "--threads", "8", *TO_F16], "share", 1.60),
     ("packed-resident", PACKED, ["--transport", "resident", *TO_F16], "samples", 1.5e6),
     ("direct-photos", PLAIN, ["--transport", "direct"], "share", 0.95),
@@ -89,6 +100,7 @@ HOST_CASES = [
 SAMPLE_BYTES = {
     "": 224 * 224 * 3,
     "256": 256 * 256 * 3,
+    "32": 32 * 32 * 3,
     "f16": 224 * 224 * 3 * 2,
     "bands": 256 * 256 * 13 * 2,
 }
