@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text/quote.hpp"
 #include "codec/sample_errors.hpp"
@@ -14,11 +15,6 @@ namespace {
 
 [[noreturn]] void refuse_moved() {
   throw Error(ErrorCode::invalid_argument, "this batch was moved from: another object has it now");
-}
-
-// For a batch that is done.
-void check_verdict(const Slot& slot) {
-  if (slot.verdict) slot.verdict->check(slot.verdict->batch());
 }
 
 }  // namespace
@@ -38,14 +34,14 @@ void LentSlot::give_back() {
     for (const StreamRef& stream : streams_)
       if (!stream.ended()) readers.push_back(ring_->device().record(stream));
     if (readers.empty()) readers.push_back(slot->ready_event);
-    ring_->give_back(slot, std::move(readers), true);
+    ring_->give_back(slot, std::move(readers));
   } catch (const std::exception& error) {
     const auto* const known = dynamic_cast<const Error*>(&error);
     const Error failure(
         known != nullptr ? known->code() : ErrorCode::resource,
         fmt::format("batch {} of epoch {} cannot be released, because its streams cannot tell when they are "
                     "done: {}; its memory is not reused and the loader has stopped: make a new loader",
-                    slot->index, slot->epoch, error.what()));
+                    index_, slot->epoch, error.what()));
     ring_->lost(std::make_exception_ptr(failure));
     throw failure;
   }
@@ -60,6 +56,11 @@ void LentSlot::rethrow_to_loader() {
   }
 }
 
+// Once the batch is done.
+void LentSlot::check_verdict() const {
+  if (slot_->verdict) slot_->verdict->check(slot_->verdict->batch(), first_, end_);
+}
+
 void LentSlot::wait() {
   if (ring_->made_by_another_process())
     throw Error(ErrorCode::unsupported,
@@ -67,7 +68,7 @@ void LentSlot::wait() {
   try {
     slot_->ready_event.wait();
     slot_->copied_event.wait();  // has ended by now; throws if it failed
-    check_verdict(*slot_);
+    check_verdict();
   } catch (const Error&) {
     rethrow_to_loader();
   }
@@ -95,7 +96,7 @@ void LentSlot::wait_on(StreamRef stream) {
     ring_->device().wait(stream, slot_->ready_event);
     if (ring_->device().info().kind == DeviceKind::host && slot_->ready_event.done()) {
       slot_->copied_event.wait();
-      check_verdict(*slot_);
+      check_verdict();
     }
   } catch (const Error& error) {
     if (error.code() == ErrorCode::invalid_argument) throw;  // the stream is not valid
@@ -107,7 +108,8 @@ void LentSlot::wait_on(StreamRef stream) {
 
 std::vector<std::string> LentSlot::texts(std::string_view name) const {
   std::vector<std::string> texts;
-  for (const std::uint64_t sample : slot_->indices.samples) texts.push_back(dataset_.text(sample, name));
+  for (std::size_t row = first_; row < end_; ++row)
+    texts.push_back(dataset_.text(slot_->indices.samples[row], name));
   return texts;
 }
 
@@ -173,11 +175,13 @@ const SampleSpec& Batch::spec(std::size_t view) const {
 std::size_t Batch::views() const { return lease().specs.size(); }
 std::span<const std::uint64_t> Batch::ids() const noexcept {
   if (!lease_ || !lease_->lent) return {};
-  return lease_->lent->slot().indices.samples;
+  const LentSlot& lent = *lease_->lent;
+  return std::span(lent.slot().indices.samples).subspan(lent.first_row(), lent.rows());
 }
 std::span<const std::uint8_t> Batch::mask() const noexcept {
   if (!lease_ || !lease_->lent) return {};
-  return lease_->lent->slot().indices.mask;
+  const LentSlot& lent = *lease_->lent;
+  return std::span(lent.slot().indices.mask).subspan(lent.first_row(), lent.rows());
 }
 
 std::uint64_t TensorView::elements() const noexcept {
@@ -212,24 +216,35 @@ TensorView Batch::view(const std::byte* data, DType dtype, std::vector<std::uint
   return view;
 }
 
+// `begin`: where the column's rows of the whole slot begin.
+TensorView Batch::rows_of(const SlotColumn& column, const std::byte* begin, bool on_device) const {
+  const LentSlot& lent = lease().held();
+  TensorView rows = view(begin, column.dtype, column.shape, on_device);
+  if (lent.slot().batches == 1) return rows;  // the first axis may be another one than that of the samples
+  rows.shape[0] = lent.rows();
+  rows.data += lent.first_row() * static_cast<std::uint64_t>(rows.strides[0]) * shard::size_bytes(rows.dtype);
+  return rows;
+}
+
 TensorView Batch::images(std::size_t view_number) const {
-  const Slot& slot = lease().held().slot();
+  const LentSlot& lent = lease().held();
+  const Slot& slot = lent.slot();
   const SampleSpec& delivered = spec(view_number);
   const std::vector<std::uint32_t>& tokens = lease().tokens[view_number];
   std::vector<std::uint64_t> shape{tokens.empty() ? size() : tokens.back()};
   for (const std::uint32_t extent : delivered.shape()) shape.push_back(extent);
-  return view(slot.images->data() + slot.images_offsets[view_number], delivered.dtype, std::move(shape),
-              true);
+  const std::uint64_t first = slot.images_offsets[view_number] + lent.first_row() * delivered.size_bytes();
+  return view(slot.images->data() + first, delivered.dtype, std::move(shape), true);
 }
 
 TensorView Batch::device_ids() const {
   const SlotColumn& ids = lease().held().slot().ids;
-  return view(ids.device, ids.dtype, ids.shape, true);
+  return rows_of(ids, ids.device, true);
 }
 
 TensorView Batch::device_mask() const {
   const SlotColumn& mask = lease().held().slot().mask;
-  return view(mask.device, mask.dtype, mask.shape, true);
+  return rows_of(mask, mask.device, true);
 }
 
 const SlotColumn& Batch::Lease::column(std::string_view name, std::size_t view) const {
@@ -243,6 +258,21 @@ const SlotColumn& Batch::Lease::column(std::string_view name, std::size_t view) 
 TensorView Batch::column(std::string_view name, std::size_t number) const {
   static_cast<void>(spec(number));  // throws if there is no such view
   const SlotColumn& column = lease().column(name, number);
+  return rows_of(column, column.device, true);
+}
+
+std::vector<std::uint64_t> Batch::rows_together() const {
+  std::vector<std::uint64_t> rows;
+  std::size_t first = 0;
+  for (const std::size_t end : lease().held().slot().ends) rows.push_back(end - std::exchange(first, end));
+  return rows;
+}
+
+std::size_t Batch::place_together() const { return lease().held().batch(); }
+
+TensorView Batch::column_together(std::string_view name, std::size_t number) const {
+  static_cast<void>(spec(number));  // throws if there is no such view
+  const SlotColumn& column = lease().column(name, number);
   return view(column.device, column.dtype, column.shape, true);
 }
 
@@ -250,7 +280,7 @@ TensorView Batch::field(std::string_view name, std::size_t number) const {
   static_cast<void>(spec(number));  // throws if there is no such view
   std::string known;
   for (const SlotColumn& field : lease().held().slot().fields) {
-    if (field.name == name && field.view == number) return view(field.device, field.dtype, field.shape, true);
+    if (field.name == name && field.view == number) return rows_of(field, field.device, true);
     if (field.view == 0) known += (known.empty() ? "" : ", ") + quoted(field.name);
   }
   throw Error(ErrorCode::not_found, fmt::format("a batch has no field {} (option fields); it has {}",
@@ -260,7 +290,7 @@ TensorView Batch::field(std::string_view name, std::size_t number) const {
 TensorView Batch::host_column(std::string_view name, std::size_t number) const {
   static_cast<void>(spec(number));  // throws if there is no such view
   const SlotColumn& column = lease().column(name, number);
-  return view(column.host, column.dtype, column.shape, false);
+  return rows_of(column, column.host, false);
 }
 
 std::vector<std::string> Batch::texts(std::string_view name) const { return lease().held().texts(name); }
@@ -271,7 +301,8 @@ std::span<const std::int64_t> Batch::labels() const {
     throw Error(ErrorCode::unsupported,
                 fmt::format("labels are {} with {} axes, not one i64 per sample: use host_column(\"labels\")",
                             to_string(labels.dtype), labels.shape.size()));
-  return {reinterpret_cast<const std::int64_t*>(labels.host), labels.shape[0]};
+  const TensorView rows = rows_of(labels, labels.host, false);
+  return {reinterpret_cast<const std::int64_t*>(rows.data), rows.shape[0]};
 }
 
 void Batch::wait() const { lease().held().wait(); }

@@ -1,6 +1,7 @@
 // DLPack 1.0 export (https://dmlc.github.io/dlpack/latest/c_api.html).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "engine/lease.hpp"
@@ -79,9 +80,27 @@ DLDataType dlpack_dtype(DType dtype) {
   throw Error(ErrorCode::unsupported, "a dtype that DLPack does not have");
 }
 
+// Whether the view lies inside a tensor of this batch, of a slot that holds several.
+bool Batch::is_mine(const TensorView& view) const {
+  const Slot& slot = lease().held().slot();
+  const auto inside = [&](const TensorView& whole) {
+    return view.device == whole.device && view.data >= whole.data &&
+           view.data + view.size_bytes() <= whole.data + whole.size_bytes();
+  };
+  const auto of_column = [&](const SlotColumn& column) {
+    return inside(rows_of(column, column.device, true)) ||
+           (column.host != nullptr && inside(rows_of(column, column.host, false)));
+  };
+  for (std::size_t number = 0; number < views(); ++number)
+    if (inside(images(number))) return true;
+  return of_column(slot.ids) || of_column(slot.mask) ||
+         std::any_of(slot.columns.begin(), slot.columns.end(), of_column) ||
+         std::any_of(slot.fields.begin(), slot.fields.end(), of_column);
+}
+
 DLManagedTensorVersioned* Batch::to_dlpack(const TensorView& view) {
   LentSlot& held = lease().held();
-  if (!is_of(view, held.slot(), held.device().info()))
+  if (!is_of(view, held.slot(), held.device().info()) || (held.slot().batches > 1 && !is_mine(view)))
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("to_dlpack: this view is not of batch {} of epoch {}: give one that images(), "
                             "column() or another member of it returned",

@@ -42,10 +42,10 @@ void Loader::resume(const LoaderState& state) { impl_->resume(state); }
 LoaderStats Loader::stats() const { return impl_->stats(); }
 
 std::optional<Batch> Loader::next() {
-  Slot* slot = impl_->next();
-  if (slot == nullptr) return std::nullopt;
+  const Loader::Impl::Part part = impl_->next();
+  if (part.slot == nullptr) return std::nullopt;
   const LoaderWorks& works = impl_->works();
-  return Batch(std::make_shared<Batch::Lease>(works.ring, slot, slot->delivered, works.setup->dataset));
+  return Batch(std::make_shared<Batch::Lease>(works.ring, part.slot, part.batch, works.setup->dataset));
 }
 
 Loader::Epoch Loader::epoch(std::uint64_t epoch) {

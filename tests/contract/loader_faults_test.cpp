@@ -293,6 +293,28 @@ TEST_P(LoaderFaults, NamesTheSampleWhoseByteChangesWhileAnEpochRuns) {
   }
 }
 
+// Batches that are made as one fail as if each were made alone.
+TEST_P(LoaderFaults, DeliversTheBatchesBeforeTheOneWithADamagedSample) {
+  const auto data = open_dataset();
+  flip_byte(2, inside_sample(data, 2, 33));  // sample 90, in batch 11
+  for (const std::uint32_t together : {1U, 2U, 4U, 5U, 12U}) {
+    LoaderOptions checked = options();
+    checked.verify = Verify::always;
+    checked.together = together;
+    Loader loader(data, device_, checked);
+    for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
+      loader.start_epoch(epoch);
+      std::vector<Seen> before;
+      const auto run = [&] {
+        while (auto batch = loader.next()) before.push_back(look(*device_, *batch));
+      };
+      EXPECT_SHARD_ERROR(run(), ErrorCode::corrupt, "sample 33");
+      expect_right(before, 11);
+      EXPECT_SHARD_ERROR(static_cast<void>(loader.next()), ErrorCode::corrupt, "sample 33");
+    }
+  }
+}
+
 // The loader has checked the size of the shard's file, and the file is cut before its bytes are read: as with
 // a page that its disk cannot read, only the read itself finds out.
 TEST_P(FaultsOfMapped, NamesTheSampleThatTheDeviceCouldNotRead) {

@@ -98,12 +98,17 @@ TEST(HostLoader, ADamagedFrameIsAnErrorThatNamesShardAndSample) {
 
 // A consumer that never waits on the host, as one does whose stream waits.
 TEST(HostLoader, ADamagedFrameIsSaidAtTheNextBatchAtTheLatest) {
+  std::vector<std::pair<TransportKind, std::uint32_t>> ways;
+  for (const TransportKind transport : kKinds)
+    for (const std::uint32_t together : {1U, 3U}) ways.emplace_back(transport, together);
   for (const std::uint64_t damaged : {1, 6, 14}) {
     TempDir dir;
     write_damaged(dir.path(), damaged);
-    for (const TransportKind transport : kKinds) {
+    for (const auto& [transport, together] : ways) {
       auto device = make_host_device(2);
-      Loader loader(Dataset::open(dir.path()), device, in_order(transport, 4));
+      LoaderOptions options = in_order(transport, 4);
+      options.together = together;
+      Loader loader(Dataset::open(dir.path()), device, options);
       for (int run = 0; run < 2; ++run) {
         loader.start_epoch(static_cast<std::uint64_t>(run));
         std::uint64_t taken = 0;
@@ -114,6 +119,7 @@ TEST(HostLoader, ADamagedFrameIsSaidAtTheNextBatchAtTheLatest) {
           expect_names(error, "sample " + std::to_string(damaged));
         }
         EXPECT_LE(taken, damaged / 4 + 1) << to_string(transport);
+        EXPECT_GE(taken, damaged / 4) << to_string(transport) << ", together " << together;
         EXPECT_THROW(loader.next(), Error);  // stays
       }
     }

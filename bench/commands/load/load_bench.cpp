@@ -108,11 +108,12 @@ class Consumer {
     return static_cast<double>(samples);
   }
   std::uint32_t prefetch() const { return loader_.options().prefetch; }
+  std::uint64_t together() const { return std::max<std::uint64_t>(loader_.options().together, 1); }
   // Samples per second of whole epochs until `seconds` are over; at least one. The clock starts when a batch
   // arrives that was not ready before: those that the loader brought during a pause, and that batch, do not
   // count.
   double run(double seconds) {
-    const std::uint64_t ready = prefetch() + 2;
+    const std::uint64_t ready = (prefetch() + std::uint64_t{1}) * together() + 1;
     std::uint64_t taken = 0;
     std::uint64_t samples = 0;
     Stopwatch watch;

@@ -214,6 +214,8 @@ void add_load(const Subcommands& subcommands) {
       sub.add_option("--batch-size", options.batch_size,
                      "Samples per batch; fewer than the default where an epoch has fewer");
   sub.add_option("--prefetch", options.prefetch, "Batches ahead; 0: 4, of JPEGs on a GPU 4096 rows");
+  sub.add_option("--together", options.together,
+                 "Batches that are made as one; 0: on a GPU as many as have 256 rows in 64 MiB");
   sub.add_option("--threads", options.threads, "Copy threads; on the host, threads of the device")
       ->default_str("8, host: 2");
   add_size_option(sub, "--readahead-bytes", options.memory.readahead_bytes, "Reads in progress, for direct");

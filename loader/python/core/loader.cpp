@@ -43,6 +43,11 @@ struct PyBatch {
   Tensor column(const std::string& name, std::size_t view) const {
     return tensor(batch().column(name, view));
   }
+  // Which of the batches it is that were made as one; none: it was made alone.
+  std::optional<std::size_t> place() const {
+    if (batch().rows_together().size() == 1) return std::nullopt;
+    return batch().place_together();
+  }
   Tensor field(const std::string& name, std::size_t view) const { return tensor(batch().field(name, view)); }
   std::vector<std::string> texts(const std::string& name) const {
     WithoutGil without_gil;
@@ -55,8 +60,6 @@ struct PyBatch {
     view.dtype = dtype;
     return tensor(view);
   }
-
- private:
   Tensor tensor(const TensorView& view) const {
     return {lease, view.data, view.dtype, {view.shape.begin(), view.shape.end()}, device, true, lease};
   }
@@ -279,6 +282,12 @@ void bind_loader(nb::module_& module) {
       .def_prop_ro("mask_bytes", [](const PyBatch& self) { return self.mask(DType::u8); })
       .def("texts", &PyBatch::texts)
       .def("column", &PyBatch::column)
+      .def_prop_ro("place", &PyBatch::place)
+      .def_prop_ro("rows_together", [](const PyBatch& self) { return self.batch().rows_together(); })
+      .def("column_together",
+           [](const PyBatch& self, const std::string& name) {
+             return self.tensor(self.batch().column_together(name));
+           })
       .def("field", &PyBatch::field);
   nb::class_<PyLoader>(module, "Loader")
       .def(nb::init<const DatasetHandle&, int, const nb::dict&, const nb::object&>(), nb::arg("data"),

@@ -91,9 +91,11 @@ void BatchMaker::make_resident() {
   reason_ = fmt::format("asked for; {} fit; the others come {}", part, to_string(transport_->kind()));
 }
 
-void BatchMaker::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, bool verify) {
+void BatchMaker::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, std::size_t batches,
+                       bool verify) {
   slot.epoch = epoch;
   slot.index = index;
+  slot.batches = batches;
   slot.verify = verify;
   slot.again = false;
   begin(slot);
@@ -109,9 +111,13 @@ bool BatchMaker::refuse_files(const Slot& slot) {
 }
 
 void BatchMaker::make_again(Slot& slot) {
+  begin_again(slot);
+  end(slot);
+}
+
+void BatchMaker::begin_again(Slot& slot) {
   slot.again = true;
   begin(slot);
-  end(slot);
 }
 
 void BatchMaker::begin(Slot& slot) {

@@ -38,8 +38,9 @@ class BatchMaker {
 
   // Whether begin() for this batch will not wait for shards that need the room of batches that are not ended.
   bool ready(std::uint64_t epoch, std::uint64_t index);
-  // end() must be called for slots in the order of begin(). Errors name shard and sample.
-  void begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, bool verify);
+  // The first of so many neighbours that are made as one. end() must be called for slots in the order of
+  // begin(). Errors name shard and sample.
+  void begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, std::size_t batches, bool verify);
   void end(Slot& slot);
   // After end(): the batch is right only if refuse_files() returns false, once its ready_event is over.
   bool needs_a_look(const Slot& slot) const;
@@ -47,6 +48,8 @@ class BatchMaker {
   // ways for those; all batches that were begun must be ended.
   bool refuse_files(const Slot& slot);
   void make_again(Slot& slot);
+  // After begin() failed, and abandon(): begins with fewer batches.
+  void begin_again(Slot& slot);
   // After begin() or end() failed: the samples that the batch was fetching do not count as being on the
   // device.
   void abandon(const Slot& slot) noexcept;

@@ -24,7 +24,12 @@ constexpr std::chrono::milliseconds kSettleTurn{20};  // between looks at whethe
 
 Feeder::Feeder(const LoaderSetup& setup, Ring& ring, Mailbox& mailbox,
                std::optional<std::uint64_t> first_epoch)
-    : setup_(setup), ring_(ring), mailbox_(mailbox), maker_(setup, ring, mailbox), first_epoch_(first_epoch) {
+    : setup_(setup),
+      ring_(ring),
+      mailbox_(mailbox),
+      maker_(setup, ring, mailbox),
+      errors_(ring.slots().size()),
+      first_epoch_(first_epoch) {
   publish();
   try {
     thread_ = std::thread([this] { feed(); });
@@ -106,11 +111,11 @@ bool Feeder::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
       const bool room = transport.has_room() && maker_.ready(epoch, next_);
       if (Slot* slot = room ? ring_.try_acquire() : nullptr)
         begin(*slot, epoch);
-      else if (begun_.empty() || begun_.front()->error || transport.wait(*begun_.front(), kGlance))
+      else if (begun_.empty() || begun_.front()->batches == 0 || transport.wait(*begun_.front(), kGlance))
         break;
     }
     // To settle a batch may end all that were begun.
-    while (!begun_.empty() && !unsettled_.empty() && !begun_.front()->error &&
+    while (!begun_.empty() && !unsettled_.empty() && begun_.front()->batches > 0 &&
            !transport.wait(*begun_.front(), kGlance))
       settle_done();
     if (!begun_.empty())
@@ -127,36 +132,72 @@ void Feeder::begin(Slot& slot, std::uint64_t epoch) {
   warm_ = true;
   begun_.push_back(&slot);
   try {
-    maker_.begin(slot, epoch, next_, verifies(epoch));
-    ++next_;
+    const std::uint64_t most = std::max<std::uint32_t>(setup_.options.together, 1);
+    maker_.begin(slot, epoch, next_, std::min(most, batches_ - next_), verifies(epoch));
+    next_ += slot.batches;
   } catch (...) {
     fail(slot);
+    make_fewer(slot, [&] { maker_.begin_again(slot); });
   }
 }
 
 void Feeder::fail(Slot& slot) {
-  slot.error = std::current_exception();
+  errors_[slot.number] = std::current_exception();
   maker_.abandon(slot);
   failed_ = true;
   next_ = batches_;
 }
 
-void Feeder::end_first() {
-  Slot& slot = *begun_.front();
-  begun_.pop_front();
-  if (!slot.error) {
+// Of batches that could not be made as one, those before the one that fails.
+template <class Make>
+void Feeder::make_fewer(Slot& slot, const Make& make) {
+  while (--slot.batches > 0) {
+    if (mailbox_.stopping()) continue;
     try {
-      maker_.end(slot);
+      return make();
     } catch (...) {
       fail(slot);
     }
   }
+}
+
+void Feeder::end_first() {
+  Slot& slot = *begun_.front();
+  begun_.pop_front();
+  if (slot.batches > 0) {
+    try {
+      maker_.end(slot);
+    } catch (...) {
+      fail(slot);
+      const std::deque<Slot*> others = slot.batches > 1 ? std::exchange(begun_, {}) : std::deque<Slot*>();
+      for (Slot* other : others) end_unread(*other);
+      make_fewer(slot, [&] { maker_.make_again(slot); });
+      push(slot);
+      for (Slot* other : others) push(*other);
+      return;
+    }
+  }
+  push(slot);
+}
+
+// Batches are pushed in their order.
+void Feeder::push(Slot& slot) {
+  slot.error = std::exchange(errors_[slot.number], nullptr);
   publish();
-  // Batches are pushed in their order.
-  if (unsettled_.empty() && (slot.error || !maker_.needs_a_look(slot)))
+  if (unsettled_.empty() && (slot.batches == 0 || !maker_.needs_a_look(slot)))
     ring_.push_ready(&slot);
   else
     unsettled_.push_back(&slot);
+}
+
+// Nobody gets behind the batch before it, which failed.
+void Feeder::end_unread(Slot& slot) {
+  try {
+    if (slot.batches > 0) maker_.end(slot);
+  } catch (...) {
+    fail(slot);
+    slot.batches = 0;
+  }
 }
 
 void Feeder::settle_done() {
@@ -185,6 +226,8 @@ void Feeder::settle_first() {
     }
   } catch (...) {
     fail(slot);
+    slot.error = std::exchange(errors_[slot.number], nullptr);
+    slot.batches = 0;
   }
   unsettled_.pop_front();
   publish();

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "engine/batch_maker.hpp"
 #include "engine/mailbox.hpp"
@@ -40,7 +41,11 @@ class Feeder {
   bool feed_epoch(std::uint64_t epoch, std::uint64_t first_batch);
   void begin(Slot& slot, std::uint64_t epoch);
   void end_first();
+  void end_unread(Slot& slot);
+  void push(Slot& slot);
   void fail(Slot& slot);
+  template <class Make>
+  void make_fewer(Slot& slot, const Make& make);
   void settle_done();
   void settle_first();
   bool verifies(std::uint64_t epoch) const noexcept;
@@ -56,6 +61,8 @@ class Feeder {
   std::uint64_t next_ = 0;     // the batch that is begun next
   std::uint64_t batches_ = 0;  // there are no more to begin
   bool failed_ = false;
+  // The error behind the batches of a slot, by Slot::number: it is in the slot once they are made.
+  std::vector<std::exception_ptr> errors_;
   std::deque<Slot*> begun_;                   // in order
   std::deque<Slot*> unsettled_;               // ended; the device may yet refuse some of their samples
   std::optional<std::uint64_t> first_epoch_;  // the first one that was requested: for Verify::first_epoch

@@ -168,7 +168,7 @@ void Loader::Impl::check_last_batch() {
     rethrow_named(setup_->dataset);
   }
   try {
-    last_.verdict->check(last_.batch);
+    last_.verdict->check(last_.batch, last_.first, last_.end);
   } catch (...) {
     const std::lock_guard lock(mutex_);
     fail(std::current_exception());
@@ -182,7 +182,7 @@ void Loader::Impl::fail(std::exception_ptr error) {
   error_ = std::move(error);
 }
 
-Slot* Loader::Impl::next() {
+Loader::Impl::Part Loader::Impl::next() {
   require_same_process();
   require_ring();
   const ProfilerRange range(*setup_->device, "shard: next");
@@ -193,35 +193,38 @@ Slot* Loader::Impl::next() {
     if (state_ == EpochState::cancelled) throw_cancelled();
     if (state_ == EpochState::failed) std::rethrow_exception(error_);
     if (state_ == EpochState::resumed_at_end) state_ = EpochState::ended;
-    if (state_ == EpochState::ended) return nullptr;
+    if (state_ == EpochState::ended) return {};
   }
   const Stopwatch watch;
   Slot* slot = nullptr;
+  std::size_t batch = 0;
   Ring& ring = *works_->ring;
-  const Ring::Pop popped = ring.pop_ready(slot);
+  const Ring::Pop popped = ring.pop_ready(slot, batch);
   const std::lock_guard lock(mutex_);
   stats_.starved_seconds += watch.seconds();
   if (popped == Ring::Pop::failed) require_ring();
   if (popped == Ring::Pop::stopped || state_ == EpochState::cancelled) {
-    if (slot != nullptr) ring.give_back(slot, {slot->ready_event}, true);
+    if (slot != nullptr) ring.give_back(slot, {slot->ready_event});
     throw_cancelled();
   }
   if (popped == Ring::Pop::all_lent)
     throw Error(ErrorCode::resource,
                 fmt::format("all {} batches of the ring are held: release some, or raise prefetch",
                             ring.slots().size()));
-  if (slot->error) {
-    fail(std::exchange(slot->error, nullptr));
-    ring.give_back(slot, std::move(slot->released), true);
+  if (batch == slot->batches) {
+    fail(slot->error);
+    ring.give_back(slot, batch == 0 ? std::move(slot->released) : std::vector<Event>());
     std::rethrow_exception(error_);
   }
+  const std::size_t first = batch == 0 ? 0 : slot->ends[batch - 1];
+  const std::size_t end = slot->ends[batch];
   if (slot->verdict)
-    last_ = {slot->verdict.get(), slot->verdict->batch(), slot->copied_event, slot->ready_event};
+    last_ = {slot->verdict.get(), slot->verdict->batch(), first, end, slot->copied_event, slot->ready_event};
   if (++handed_out_ == setup_->order.batches()) state_ = EpochState::ended;
   ++stats_.batches;
-  const std::vector<std::uint8_t>& mask = slot->indices.mask;
+  const auto mask = std::span(slot->indices.mask).subspan(first, end - first);
   stats_.samples += static_cast<std::uint64_t>(std::count(mask.begin(), mask.end(), 1));
-  return slot;
+  return {slot, batch};
 }
 
 bool Loader::Impl::wait_ready(std::chrono::milliseconds timeout) {

@@ -75,8 +75,12 @@ class Loader::Impl {
   Impl& operator=(const Impl&) = delete;
 
   void start_epoch(std::uint64_t epoch, std::uint64_t first_batch);
-  // Null: the end of the epoch.
-  Slot* next();
+  // A slot, and which of its batches. Null: the end of the epoch.
+  struct Part {
+    Slot* slot = nullptr;
+    std::size_t batch = 0;
+  };
+  Part next();
   bool wait_ready(std::chrono::milliseconds timeout);
   void cancel() noexcept;
   LoaderState state() const;
@@ -120,6 +124,8 @@ class Loader::Impl {
   struct HandedOut {
     const Verdict* verdict = nullptr;
     std::uint64_t batch = 0;
+    std::size_t first = 0;  // its rows
+    std::size_t end = 0;
     Event copied;
     Event ready;
   };

@@ -33,7 +33,7 @@ void Placement::choose(Slot& slot, ThreadPool& pool) {
   PlacedBatch& batch = batches_[slot.number];
   batch.is_file.clear();
   batch.draws.finish();  // of a batch that failed
-  setup_.order.batch(slot.epoch, slot.index, batch.indices);
+  order_batches(slot);
   slot.locations.clear();
   for (const std::uint64_t sample : batch.indices.samples)
     slot.locations.push_back(setup_.dataset.locate(sample));
@@ -41,6 +41,19 @@ void Placement::choose(Slot& slot, ThreadPool& pool) {
   if (slot.verdict && !slot.again) slot.verdict->start_batch(slot.locations);
   batch.shapes.clear();
   if (!setup_.form->is_free()) draw(slot, pool);  // else once sizes are known
+}
+
+void Placement::order_batches(Slot& slot) {
+  BatchIndices& all = batches_[slot.number].indices;
+  setup_.order.batch(slot.epoch, slot.index, all);
+  slot.ends.assign(1, all.samples.size());
+  while (slot.ends.size() < slot.batches) {
+    setup_.order.batch(slot.epoch, slot.index + slot.ends.size(), one_);
+    all.samples.insert(all.samples.end(), one_.samples.begin(), one_.samples.end());
+    all.mask.insert(all.mask.end(), one_.mask.begin(), one_.mask.end());
+    all.draws.insert(all.draws.end(), one_.draws.begin(), one_.draws.end());
+    slot.ends.push_back(all.samples.size());
+  }
 }
 
 void Placement::replace(Slot& slot, std::size_t row, std::uint64_t sample) {

@@ -58,7 +58,7 @@ class Placement {
   void keep_resident(const ResidentMemory& memory);
   bool keeps_resident() const noexcept { return resident_.has_value(); }
 
-  // Sets the samples of batch slot.index: where they are stored, and what is mixed. Starts to draw what is
+  // Sets the samples of the slot's batches: where they are stored, and what is mixed. Starts to draw what is
   // drawn for the views, on the threads of the pool.
   void choose(Slot& slot, ThreadPool& pool);
   // After choose(): another sample takes the place of a row's.
@@ -82,6 +82,7 @@ class Placement {
   void forget(const Slot& slot) noexcept;
 
  private:
+  void order_batches(Slot& slot);
   void draw(Slot& slot, ThreadPool& pool);
   void draw_pairs(Slot& slot) const;
   void open_shards(const Slot& slot, ThreadPool& pool);
@@ -97,6 +98,7 @@ class Placement {
 
   const LoaderSetup& setup_;
   std::vector<PlacedBatch> batches_;  // by slot
+  BatchIndices one_;                  // scratch: of several batches in a slot
   // Scratch: of the batch that is placed, by part and row. Empty: all have one size.
   std::vector<StoredSample> located_;
   bool has_one_size_ = false;          // of each part

@@ -18,6 +18,7 @@
 #include "fields/views.hpp"
 #include "format/dataset/frame_view.hpp"
 #include "setup/batch_bytes.hpp"
+#include "setup/together.hpp"
 #include "shard/error.hpp"
 #include "transform/arithmetic.hpp"
 
@@ -84,6 +85,7 @@ LoaderOptions check_loader_options(LoaderOptions options, const Dataset& dataset
   if (options.threads == 0 && dataset.is_unconverted()) options.threads = std::min(cpu_count(), 256U);
   const bool decodes = device.decodes_jpeg && !device.reads_host_memory &&
                        (dataset.is_unconverted() || dataset.info().codec.kind == CodecSpec::Kind::jpeg);
+  const bool free = leaves_memory_open(options);
   if (options.prefetch == 0 && decodes) options.prefetch = prefetch_of_jpegs(options);
   LoaderOptions checked = check_loader_options(std::move(options));
   check_fields(dataset.info(), checked);
@@ -96,6 +98,7 @@ LoaderOptions check_loader_options(LoaderOptions options, const Dataset& dataset
   set_batch_bytes(dataset, device, checked);
   name_layouts(dataset.info(), checked);
   set_row_limits(dataset, checked);
+  checked.together = choose_together(dataset, device, checked, free);
   return checked;
 }
 

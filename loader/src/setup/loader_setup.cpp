@@ -8,6 +8,7 @@
 #include "fields/views.hpp"
 #include "setup/loader_options.hpp"
 #include "setup/remote_storage.hpp"
+#include "setup/together.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
@@ -54,7 +55,7 @@ SampleSpec padded_spec(const TransformWork& work, const TransformOptions& option
 LoaderSetup::LoaderSetup(Dataset data, std::shared_ptr<Device> to, LoaderOptions with)
     : dataset(for_device(with_storage(std::move(data), with), require_non_null(to)->info())),
       device(std::move(to)),
-      asked{with.boxes, with.keypoints},
+      asked{with.boxes, with.keypoints, with.together, leaves_memory_open(with)},
       views_text(views_to_text(views_of(with))),
       options(check_loader_options(std::move(with), dataset, device->info())),
       order(make_order(dataset, options)) {
@@ -72,8 +73,10 @@ LoaderSetup::LoaderSetup(const LoaderSetup& before, std::vector<TransformOptions
   check_fields(dataset.info(), options);
   options.boxes = asked.boxes;
   options.keypoints = asked.keypoints;
+  options.together = asked.together;
   name_layouts(dataset.info(), options);
   set_row_limits(dataset, options);
+  options.together = choose_together(dataset, device->info(), options, asked.memory_is_open);
   plan();
 }
 

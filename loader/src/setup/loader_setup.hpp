@@ -31,10 +31,13 @@ struct LoaderSetup {
 
   Dataset dataset;
   std::shared_ptr<Device> device;
-  // Boxes and keypoints that were asked for. Those that the data set knows are added for the views.
+  // What was asked for and depends on the views: boxes and keypoints, to which those are added that the data
+  // set knows, and how many batches are made as one.
   struct Asked {
     std::map<std::string, BoxOptions> boxes;
     std::map<std::string, KeypointOptions> keypoints;
+    std::uint32_t together = 0;
+    bool memory_is_open = false;
   };
   Asked asked;
   // The views as they were given, as text (view_text.hpp).

@@ -75,17 +75,18 @@ void Ring::push_ready(Slot* slot) {
 
 bool Ring::pop_ends() const { return stopped_ || failure_ || !ready_.empty() || lent_ == slots_.size(); }
 
-Ring::Pop Ring::pop_ready(Slot*& slot) {
+Ring::Pop Ring::pop_ready(Slot*& slot, std::size_t& batch) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return pop_ends(); });
   if (failure_) return Pop::failed;
   if (stopped_) return Pop::stopped;
   if (ready_.empty()) return Pop::all_lent;
   slot = ready_.front();
-  ready_.pop_front();
+  batch = slot->handed_out++;
+  if (slot->handed_out == slot->parts()) ready_.pop_front();
+  if (!slot->lent) ++lent_;
   slot->lent = true;
   slot->run = run_;
-  ++lent_;
   return Pop::slot;
 }
 
@@ -94,15 +95,32 @@ bool Ring::wait_ready(std::chrono::milliseconds timeout) {
   return changed_.wait_for(lock, timeout, [&] { return pop_ends(); });
 }
 
-void Ring::give_back(Slot* slot, std::vector<Event> released, bool was_lent) {
+void Ring::give_back(Slot* slot, std::vector<Event> readers) {
   const std::lock_guard lock(mutex_);
-  slot->released = std::move(released);
-  if (was_lent) --lent_;
-  slot->lent = false;
+  slot->readers.insert(slot->readers.end(), readers.begin(), readers.end());
+  ++slot->given_back;
+  const bool is_ready = !ready_.empty() && ready_.front() == slot;  // the rest of it is to be handed out
+  if (slot->given_back == slot->handed_out && !is_ready) become_free(slot);
+}
+
+// All that was handed out of it is back, and nothing else will be.
+void Ring::become_free(Slot* slot) {
+  slot->released = std::exchange(slot->readers, {});
+  slot->handed_out = slot->given_back = 0;
+  if (std::exchange(slot->lent, false)) --lent_;
   if (stopped_ && slot->unwanted) *slot->unwanted = true;
   if (retired_) return free_memory(*slot);
   free_.push_back(slot);
   changed_.notify_all();
+}
+
+// Nobody will read the rest of what was a ready slot.
+void Ring::leave_unread(Slot* slot) {
+  if (slot->batches > 0)
+    slot->readers.push_back(slot->ready_event);
+  else
+    slot->readers = std::move(slot->released);  // nothing was made after the batch before
+  if (slot->given_back == slot->handed_out) become_free(slot);
 }
 
 void Ring::stop() {
@@ -115,11 +133,7 @@ void Ring::stop() {
 
 void Ring::drain() {
   const std::lock_guard lock(mutex_);
-  for (Slot* slot : ready_) {
-    if (!slot->error) slot->released = {slot->ready_event};  // else: those of the batch before
-    free_.push_back(slot);
-  }
-  ready_.clear();
+  for (Slot* slot : std::exchange(ready_, {})) leave_unread(slot);
   ++run_;
   spoiled_by_ = nullptr;
   spoiled_.store(false, std::memory_order_release);
@@ -131,9 +145,8 @@ void Ring::retire() {
   const std::lock_guard lock(mutex_);
   retired_ = stopped_ = true;
   for (Slot* slot : free_) free_memory(*slot);
-  for (Slot* slot : ready_) free_memory(*slot);
+  for (Slot* slot : std::exchange(ready_, {})) leave_unread(slot);
   free_.clear();
-  ready_.clear();
 }
 
 void Ring::lost(std::exception_ptr why) noexcept {

@@ -8,6 +8,9 @@
 //   lent     the consumer reads the slot; orders its stream after `ready_event`
 //   free     handed back; device work may follow only after the events in `released`
 //
+// A slot may hold several batches, which are handed out and released one by one. It is lent from the first
+// of them on, stays in front of the ready ones until all are handed out, and is free when all are back.
+//
 // A slot is reused only through acquire(), which returns released slots together with these events. If the
 // streams of a slot's readers cannot tell when they are done, the slot is lost(): it stays lent, and the ring
 // has failed. A lease holds the ring, so the ring lives on after the loader as long as batches are lent. Of
@@ -45,13 +48,13 @@ class Ring {
   void push_ready(Slot* slot);
 
   enum class Pop : std::uint8_t { slot, stopped, all_lent, failed };
-  // Waits for the next ready slot. all_lent: consumers hold every slot, so the wait would never end. failed:
-  // see failure().
-  Pop pop_ready(Slot*& slot);
+  // Waits for the next ready slot, and which of its batches is next; Slot::batches: its error. all_lent:
+  // consumers hold every slot, so the wait would never end. failed: see failure().
+  Pop pop_ready(Slot*& slot, std::size_t& batch);
   // Waits until pop_ready() would not have to wait. False: `timeout` passed before.
   bool wait_ready(std::chrono::milliseconds timeout);
-  // A lent slot becomes free; or, if `was_lent` is false, one that was being filled.
-  void give_back(Slot* slot, std::vector<Event> released, bool was_lent);
+  // What pop_ready() handed out comes back. `readers`: the work that may still read it.
+  void give_back(Slot* slot, std::vector<Event> readers);
 
   // acquire() and pop_ready() return from now on, until drain(). Batches that are not lent are unwanted.
   void stop();
@@ -77,8 +80,11 @@ class Ring {
   Device& device() noexcept { return *device_; }
 
  private:
+  // With the mutex held.
   bool pop_ends() const;
-  Slot* take_free();  // with the mutex held; one is free
+  Slot* take_free();  // one is free
+  void become_free(Slot* slot);
+  void leave_unread(Slot* slot);
 
   const int process_;
   std::shared_ptr<Device> device_;

@@ -1,5 +1,6 @@
-// Slot: the memory of one batch, and what feeder, transport and consumer must know of it. ring.hpp states who
-// may use it when. What only one of them needs it keeps itself, by Slot::number.
+// Slot: the memory of one batch, or of some that are made as one (LoaderOptions::together), and what
+// feeder, transport and consumer must know of it. ring.hpp states who may use it when. What only one of them
+// needs it keeps itself, by Slot::number.
 #pragma once
 
 #include <atomic>
@@ -70,9 +71,13 @@ struct Slot {
   // Null unless the device decodes samples.
   std::unique_ptr<Verdict> verdict;
 
-  // The batch that is in the slot, or is being made in it.
+  // The batch that is in the slot, or is being made in it; of several the first. They are neighbours.
   std::uint64_t epoch = 0;
   std::uint64_t index = 0;
+  // How many are in it.
+  std::size_t batches = 1;
+  // The row after the last one of each.
+  std::vector<std::size_t> ends;
   // Where its samples are stored.
   std::vector<Dataset::Location> locations;
   // The samples that are not on the device yet. With `verify` they are compared with their checksums first.
@@ -88,6 +93,10 @@ struct Slot {
   // The ring guards both.
   std::shared_ptr<std::atomic<bool>> unwanted;
   bool lent = false;
+  // Of its batches, and of the error behind them: how many were handed out, and how many of these came back.
+  // The ring guards both.
+  std::size_t handed_out = 0;
+  std::size_t given_back = 0;
   // The run of the ring in which it was lent last. The ring guards it.
   std::uint64_t run = 0;
 
@@ -107,8 +116,13 @@ struct Slot {
   Event ready_event;
   // The work of consumers that reads the slot's last batch.
   std::vector<Event> released;
-  // The batch could not be made; the slot holds nothing.
+  // The same of the batch that is lent. The ring guards it.
+  std::vector<Event> readers;
+  // The batch after `batches` could not be made. The slot holds those before it.
   std::exception_ptr error;
+
+  // What the ring hands out in turn: the batches, and the error.
+  std::size_t parts() const noexcept { return batches + (error ? 1 : 0); }
 };
 
 }  // namespace shard

@@ -27,7 +27,7 @@ void Verdict::start_batch(const std::vector<Dataset::Location>& samples) {
   const std::lock_guard lock(mutex_);
   before_ = nullptr;
   try {
-    judge();
+    judge(0, samples_.size());
   } catch (...) {
     before_ = std::current_exception();
   }
@@ -47,15 +47,15 @@ std::uint64_t Verdict::batch() const {
   return batch_;
 }
 
-void Verdict::check(std::uint64_t batch) const {
+void Verdict::check(std::uint64_t batch, std::size_t first, std::size_t end) const {
   const std::lock_guard lock(mutex_);
-  if (batch == batch_) return judge();
+  if (batch == batch_) return judge(first, std::min(end, samples_.size()));
   if (batch + 1 == batch_ && before_) std::rethrow_exception(before_);
 }
 
-void Verdict::judge() const {
+void Verdict::judge(std::size_t first, std::size_t end) const {
   for (std::size_t form = 0; form < forms_.size(); ++form)
-    for (std::size_t i = 0; i < samples_.size(); ++i)
+    for (std::size_t i = first; i < end; ++i)
       if (entries(form)[i] != 0) report(*forms_[form], samples_[i]);
 }
 

@@ -39,12 +39,13 @@ class Verdict {
   void restart_batch(const std::vector<Dataset::Location>& samples);
   // Numbers the batches of the slot.
   std::uint64_t batch() const;
-  // Throws corrupt, naming shard and sample, if the device found a sample invalid. `batch` is the slot's last
-  // one or the one before, and the device must be done with it.
-  void check(std::uint64_t batch) const;
+  // Throws corrupt, naming shard and sample, if the device found one of these samples of the batch invalid.
+  // `batch` is the slot's last one or the one before, and the device must be done with it. Of the one before,
+  // the samples before these were checked by then.
+  void check(std::uint64_t batch, std::size_t first, std::size_t end) const;
 
  private:
-  void judge() const;
+  void judge(std::size_t first, std::size_t end) const;
   [[noreturn]] void report(const StoredForm& form, const Dataset::Location& at) const;
 
   const Dataset dataset_;

@@ -389,6 +389,7 @@ class SameBatches : public ::testing::TestWithParam<DeviceUnderTest> {
     options.transport = kind;
     options.threads = random.between(1, 4);
     options.prefetch = random.between(1, 5);
+    options.together = random.one_of({0U, 1U, 2U, 3U, 7U});
     options.verify = random.one_of({Verify::never, Verify::first_epoch, Verify::always});
     const std::vector<ShardSummary>& shards = setting.data.info().shards;
     std::uint64_t largest = 0;

@@ -18,6 +18,8 @@ struct DLManagedTensorVersioned;
 
 namespace shard {
 
+struct SlotColumn;
+
 // Part of a batch as a tensor in C order. It borrows the batch's memory and must not outlive it.
 struct TensorView {
   const std::byte* data = nullptr;
@@ -92,6 +94,13 @@ class Batch {
   // True for real samples: bool [batch].
   TensorView device_mask() const;
 
+  // Of the batches that were made as one with this (LoaderOptions::together), itself included, in order:
+  // the rows of each, which of them it is, and a column of all, one batch after the other. All of them are
+  // ready with this one. Errors: those of column().
+  std::vector<std::uint64_t> rows_together() const;
+  std::size_t place_together() const;
+  TensorView column_together(std::string_view name, std::size_t view = 0) const;
+
   // The same in host memory, which may be read at once, without wait().
   //
   // Throws unsupported if the labels are not I64 [N].
@@ -136,6 +145,8 @@ class Batch {
   explicit Batch(std::shared_ptr<Lease> lease) noexcept;
   Lease& lease() const;
   TensorView view(const std::byte* data, DType dtype, std::vector<std::uint64_t> shape, bool on_device) const;
+  bool is_mine(const TensorView& view) const;
+  TensorView rows_of(const SlotColumn& column, const std::byte* begin, bool on_device) const;
   std::shared_ptr<Lease> lease_;
 };
 

@@ -184,6 +184,11 @@ struct LoaderOptions : OrderOptions {
   // Batches ahead of the consumer, at most 64. There are prefetch + 1 slots, so that one can be lent.
   // 0: 4, or where a GPU decodes JPEGs, which need more at once, 4096 rows of all views, in 4 to 32 batches.
   std::uint32_t prefetch = 0;
+  // Batches that are made as one, at most 64: one copy, one kernel, one event. Ahead are then as many such
+  // groups, and a group's memory is used again when none of its batches is lent. 0: on a GPU, where prefetch
+  // is 0 too, so many that they have about 256 rows in 64 MiB; else 1. Always 1 for samples of any size,
+  // patches, mix, flat columns, images that are not converted, and data sets on servers.
+  std::uint32_t together = 0;
   // Threads that copy and decompress. 0: the number of usable CPUs, at most 8;
   // 16 while shards are on a server. Where images are not converted, as many others decode them, and 0 is the
   // number of usable CPUs.
@@ -200,14 +205,14 @@ struct LoaderOptions : OrderOptions {
         batch_pixels / pixels * world_size + batch_pixels % pixels * world_size / pixels;
     return samples < world_size ? world_size : samples;
   }
-  // The most rows that a batch of this rank has.
+  // The most rows that are made at once, for this rank: those of a batch, or of `together` batches.
   std::uint64_t most_rows() const noexcept {
     std::uint64_t most = buckets.empty() ? batch_size : 1;
     for (const Bucket& bucket : buckets) {
       const std::uint64_t rows = (global_batch_of(bucket) + world_size - 1) / world_size;
       most = rows > most ? rows : most;
     }
-    return most;
+    return together > 1 ? most * together : most;
   }
 
   // visit(name, member, Limits) for each that is a number, a word or a path, those of OrderOptions and of the
@@ -225,6 +230,7 @@ struct LoaderOptions : OrderOptions {
     visit("rejects", of.rejects, Limits{});
     visit("transport", of.transport, Limits{});
     visit("prefetch", of.prefetch, Limits{.low = 0, .high = 64});
+    visit("together", of.together, Limits{.low = 0, .high = 64});
     visit("threads", of.threads, Limits{.low = 0, .high = 256});
     MemoryOptions::members(of.memory, visit);
     RemoteOptions::members(of.remote, visit);

@@ -60,7 +60,7 @@ class Batch(tuple[Any, Any]):
         texts: frozenset[str],
         targets: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
     ) -> Batch:
-        batch = cls((framework.images(core.images), framework.labels(core.column("labels", 0))))
+        batch = cls((framework.images(core.images), framework.labels_of(core)))
         batch._core, batch._framework, batch._names, batch._texts = core, framework, names, texts
         batch._views = tuple(framework.images(core.view(number)) for number in range(1, core.views))
         batch._targets = targets

@@ -145,16 +145,17 @@ TEST_F(StoredFormTest, AVerdictIsKeptUntilTheBatchAfterTheNext) {
   Verdict verdict(*data_, {form_}, *device_, 4);
   verdict.start_batch({{0, 5}, {1, 6}});
   const std::uint64_t batch = verdict.batch();
-  EXPECT_NO_THROW(verdict.check(batch));
+  EXPECT_NO_THROW(verdict.check(batch, 0, 2));
   verdict.entries()[1] = 1;
-  EXPECT_SHARD_ERROR(verdict.check(batch), ErrorCode::corrupt,
+  EXPECT_NO_THROW(verdict.check(batch, 0, 1)) << "of the rows before";
+  EXPECT_SHARD_ERROR(verdict.check(batch, 0, 2), ErrorCode::corrupt,
                      "its stored frame was damaged when it reached the device, but is valid now");
   verdict.start_batch({{2, 0}});
-  EXPECT_NO_THROW(verdict.check(verdict.batch()));
-  EXPECT_SHARD_ERROR(verdict.check(batch), ErrorCode::corrupt, "shard-1.safetensors\": sample 6");
+  EXPECT_NO_THROW(verdict.check(verdict.batch(), 0, 2));
+  EXPECT_SHARD_ERROR(verdict.check(batch, 0, 2), ErrorCode::corrupt, "shard-1.safetensors\": sample 6");
   verdict.start_batch({{0, 0}, {0, 1}});
-  EXPECT_NO_THROW(verdict.check(batch));
-  EXPECT_NO_THROW(verdict.check(verdict.batch()));
+  EXPECT_NO_THROW(verdict.check(batch, 0, 2));
+  EXPECT_NO_THROW(verdict.check(verdict.batch(), 0, 2));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <stdexcept>
+#include <vector>
 
 #include "support/device/step_device.hpp"
 
@@ -20,13 +21,14 @@ class RingTest : public ::testing::Test {
   }
   Slot* pop() {
     Slot* slot = nullptr;
-    EXPECT_EQ(ring_.pop_ready(slot), Ring::Pop::slot);
+    EXPECT_EQ(ring_.pop_ready(slot, batch_), Ring::Pop::slot);
     return slot;
   }
 
   std::shared_ptr<StepDevice> device_ = std::make_shared<StepDevice>();
   std::unique_ptr<Stream> stream_ = device_->create_stream();
   Ring ring_{device_, 3};
+  std::size_t batch_ = 0;  // of the slot that was popped
 };
 
 TEST_F(RingTest, HandsOutSlotsInTheOrderInWhichTheyBecameReady) {
@@ -44,11 +46,11 @@ TEST_F(RingTest, SaysThatAllSlotsAreLentInsteadOfWaitingForever) {
   pop();
   pop();
   Slot* none = nullptr;
-  EXPECT_EQ(ring_.pop_ready(none), Ring::Pop::all_lent);
+  EXPECT_EQ(ring_.pop_ready(none, batch_), Ring::Pop::all_lent);
   EXPECT_EQ(none, nullptr);
   EXPECT_TRUE(ring_.wait_ready(std::chrono::milliseconds(0)));
   EXPECT_EQ(ring_.try_acquire(), nullptr);
-  ring_.give_back(first, {}, true);
+  ring_.give_back(first, {});
   EXPECT_EQ(ring_.acquire(), first);
 }
 
@@ -59,7 +61,7 @@ TEST_F(RingTest, TakesNoSlotAtOnceWhoseReaderIsStillAtIt) {
   const CopyItem copy{&byte, &byte, 0};
   stream_->copy({&copy, 1});
   const Event reader = stream_->record();
-  ring_.give_back(slot, {reader}, true);
+  ring_.give_back(slot, {reader});
   EXPECT_EQ(ring_.try_acquire(), nullptr);
   device_->step_to(reader);
   EXPECT_EQ(ring_.try_acquire(), slot);
@@ -71,7 +73,7 @@ TEST_F(RingTest, EndsAllWaitsWhenStoppedAndBeginsAgainDrained) {
   ring_.stop();
   EXPECT_EQ(ring_.acquire(), nullptr);
   EXPECT_EQ(ring_.try_acquire(), nullptr);
-  EXPECT_EQ(ring_.pop_ready(slot), Ring::Pop::stopped);
+  EXPECT_EQ(ring_.pop_ready(slot, batch_), Ring::Pop::stopped);
   ring_.drain();
   EXPECT_FALSE(ring_.wait_ready(std::chrono::milliseconds(0))) << "what was ready is free again";
   std::vector<Slot*> free;
@@ -84,7 +86,7 @@ TEST_F(RingTest, FailsForGoodWithTheFirstReason) {
   ring_.lost(std::make_exception_ptr(std::runtime_error("first")));
   ring_.lost(std::make_exception_ptr(std::runtime_error("second")));
   Slot* slot = nullptr;
-  EXPECT_EQ(ring_.pop_ready(slot), Ring::Pop::failed);
+  EXPECT_EQ(ring_.pop_ready(slot, batch_), Ring::Pop::failed);
   EXPECT_EQ(ring_.acquire(), nullptr);
   ring_.drain();
   EXPECT_EQ(ring_.acquire(), nullptr);
@@ -107,8 +109,101 @@ TEST_F(RingTest, KeepsTheMemoryOfLentSlotsOnlyWhenTheLoaderHasEnded) {
   Slot* const lent = pop();
   ring_.retire();
   for (const Slot& slot : ring_.slots()) EXPECT_EQ(slot.images != nullptr, &slot == lent);
-  ring_.give_back(lent, {}, true);
+  ring_.give_back(lent, {});
   EXPECT_EQ(lent->images, nullptr);
+}
+
+class SlotOfSeveral : public RingTest {
+ protected:
+  // A ready slot of so many batches.
+  Slot* push(std::size_t batches) {
+    Slot* const slot = ring_.acquire();
+    slot->batches = batches;
+    ring_.push_ready(slot);
+    return slot;
+  }
+};
+
+TEST_F(SlotOfSeveral, IsHandedOutBatchByBatchAndIsFreeWhenAllAreBack) {
+  Slot* const slot = push(3);
+  Slot* const next = push(1);
+  for (std::size_t batch = 0; batch < 3; ++batch) {
+    EXPECT_EQ(pop(), slot);
+    EXPECT_EQ(batch_, batch);
+    if (batch == 0) ring_.give_back(slot, {});
+  }
+  EXPECT_EQ(pop(), next);
+  Slot* const third = ring_.acquire();
+  EXPECT_NE(third, slot);
+  ring_.push_ready(third);
+  ring_.give_back(slot, {});
+  EXPECT_EQ(ring_.try_acquire(), nullptr) << "one of three batches is lent";
+  ring_.give_back(slot, {});
+  EXPECT_EQ(ring_.acquire(), slot);
+}
+
+TEST_F(SlotOfSeveral, IsFreeOnlyAfterTheReadersOfAllItsBatches) {
+  std::byte byte{};
+  const CopyItem copy{&byte, &byte, 0};
+  std::vector<Event> readers;
+  Slot* const slot = push(2);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(pop(), slot);
+    stream_->copy({&copy, 1});
+    readers.push_back(stream_->record());
+  }
+  ring_.give_back(slot, {readers[1]});
+  ring_.give_back(slot, {readers[0]});
+  EXPECT_EQ(slot->released.size(), 2U);
+  push(1);
+  push(1);
+  device_->step_to(readers[0]);
+  EXPECT_EQ(ring_.try_acquire(), nullptr);
+  device_->step_to(readers[1]);
+  EXPECT_EQ(ring_.try_acquire(), slot);
+}
+
+TEST_F(SlotOfSeveral, HandsOutItsErrorBehindItsBatches) {
+  Slot* const slot = ring_.acquire();
+  slot->batches = 1;
+  slot->error = std::make_exception_ptr(std::runtime_error("the second"));
+  ring_.push_ready(slot);
+  EXPECT_EQ(pop(), slot);
+  EXPECT_EQ(batch_, 0U);
+  ring_.give_back(slot, {});
+  EXPECT_EQ(pop(), slot);
+  EXPECT_EQ(batch_, slot->batches);
+  ring_.give_back(slot, {});
+  for (int i = 0; i < 3; ++i) EXPECT_NE(ring_.acquire(), nullptr);
+}
+
+TEST_F(SlotOfSeveral, IsFreeOnceTheLentOnesAreBackIfTheRestIsNotWanted) {
+  Slot* const slot = push(3);
+  Slot* const unread = push(3);
+  pop();
+  pop();
+  ring_.give_back(slot, {});
+  ring_.stop();
+  EXPECT_FALSE(*slot->unwanted);
+  EXPECT_TRUE(*unread->unwanted);
+  ring_.drain();
+  ring_.acquire();
+  EXPECT_EQ(ring_.acquire(), unread);
+  EXPECT_EQ(ring_.try_acquire(), nullptr) << "a batch of the first slot is lent";
+  ring_.give_back(slot, {});
+  EXPECT_EQ(ring_.acquire(), slot);
+}
+
+TEST_F(SlotOfSeveral, KeepsItsMemoryUntilTheLastLentBatchIsBack) {
+  for (Slot& slot : ring_.slots()) slot.images = device_->allocate_device(16);
+  Slot* const slot = push(3);
+  pop();
+  pop();
+  ring_.retire();
+  ring_.give_back(slot, {});
+  EXPECT_NE(slot->images, nullptr);
+  ring_.give_back(slot, {});
+  EXPECT_EQ(slot->images, nullptr);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -85,6 +86,13 @@ class Framework:
         """A copy: labels are small and often kept, and must not keep a whole batch from being used again."""
         raise NotImplementedError
 
+    def labels_of(self, core: Any) -> Any:
+        """The labels of a batch."""
+        return self.labels(core.column("labels", 0))
+
+    def forget(self) -> None:
+        """Another epoch begins, or the same one again."""
+
     def mask(self, core: Any) -> Any:
         """Of a batch, as booleans: a copy."""
         return self.labels(core.mask)
@@ -103,6 +111,7 @@ class Torch(Framework):
         import torch
 
         self._bool = torch.bool
+        self._kept: tuple[Any, list[Any]] | None = None  # see labels_of()
         self._from_dlpack = torch.utils.dlpack.from_dlpack
         if ordinal >= 0:
             if torch.version.cuda is None:
@@ -131,6 +140,23 @@ class Torch(Framework):
 
     def labels(self, tensor: Tensor) -> Any:
         return self._from_dlpack(tensor.capsule()).clone()
+
+    def labels_of(self, core: Any) -> Any:
+        """Batches that were made as one are copied as one, in the stream of the first: a copy for each takes
+        20 us of PyTorch's and the driver's time, half of what batches of 16 have on the link."""
+        place = core.place
+        if place is None:
+            return self.labels(core.column("labels", 0))
+        key = (core.epoch, core.index - place, self.stream(), threading.get_ident())
+        kept = self._kept
+        if kept is None or kept[0] != key or place == 0:
+            copy = self.labels(core.column_together("labels"))
+            # .data: written to, each counts its own versions for autograd
+            kept = self._kept = (key, [part.data for part in copy.split(core.rows_together)])
+        return kept[1][place]
+
+    def forget(self) -> None:
+        self._kept = None
 
     def mask(self, core: Any) -> Any:
         return self.labels(core.mask_bytes).view(

@@ -59,7 +59,10 @@ def workers_of(loader: Any) -> int:
 def queue_of(loader: Any) -> int:
     """How many batches it may have ready."""
     if isinstance(loader, Loader):
-        return int(loader._engine._options["prefetch"] or 32) + 1  # 0: 32 at most
+        options, on_gpu = loader._engine._options, loader._engine._ordinal >= 0
+        if not options["prefetch"] and not options["together"]:
+            return 80 if on_gpu else 33  # 5 slots of 16 batches; 33 slots of one
+        return (int(options["prefetch"] or 32) + 1) * int(options["together"] or 1)
     if hasattr(loader, "num_workers") and hasattr(loader, "prefetch_factor"):
         return workers_of(loader) * int(loader.prefetch_factor or 0)
     return _QUEUE

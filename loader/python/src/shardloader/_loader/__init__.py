@@ -213,7 +213,9 @@ class Loader:
     Transport (docs/loader.md).
     transport: "auto", "mapped", "staged", "direct" or "resident". stats().reason says why it is used.
     prefetch: batches ahead of the consumer, at most 64. There are prefetch + 1 batches,
-        and as many can be kept at once. 0: 4, or 8 where a GPU decodes JPEG files that are not converted.
+        and as many can be kept at once. 0: 4, or 4,096 rows, in 4 to 32 batches, where a GPU decodes JPEGs.
+    together: batches that are made as one, at most 64, which costs the host less for small ones; `prefetch`
+        then counts such groups. 0: on a GPU, with prefetch=0, as many as have 256 rows in 64 MiB.
     threads: for copies, decompression and the host's transforms.
         0: the number of CPUs, at most 8 (16 threads for requests to a server).
     verify: when samples are compared with their checksums: "never", "first_epoch" or "always".

@@ -249,6 +249,7 @@ class Engine:
             resumed = number == at
         if not resumed:
             self._take_finished(core)
+        self._framework.forget()
         core.begin(number, resumed)
         self._epoch_began = None if resumed else (time.monotonic(), core.stats())
         self._loaded = self._wanted = None

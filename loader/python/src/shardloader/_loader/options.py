@@ -60,6 +60,7 @@ class LoaderOptions(ViewOptions, total=False):
     correspondence: Annotated[bool, check.flag, False]
     transport: Annotated[str, as_it_is, "auto"]
     prefetch: Annotated[int, as_it_is, 0]
+    together: Annotated[int, as_it_is, 0]
     threads: Annotated[int, as_it_is, 0]
     verify: Annotated[str, as_it_is, "never"]
     on_error: Annotated[str, as_it_is, "raise"]
