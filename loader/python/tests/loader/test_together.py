@@ -101,7 +101,5 @@ def test_labels_of_torch_are_copies_that_may_be_written_to(data):
 
 @pytest.mark.parametrize("together", [-1, 65])
 def test_bounds(data, together):
-    with pytest.raises(
-        sl.InvalidArgumentError, match=rf"together is {together}; it must be 0 to 64|together"
-    ):
+    with pytest.raises(sl.InvalidArgumentError, match=rf"together is {together}"):
         sl.Loader(data, **OPTIONS, together=together)
