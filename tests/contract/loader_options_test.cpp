@@ -81,6 +81,7 @@ std::vector<BadOption> bad_options() {
        {"transport is 5", "auto (0)", "resident (4)"}},
       {"verify", [](auto& o) { o.verify = choice<Verify>(3); }, {"verify is 3", "never (0)", "always (2)"}},
       {"prefetch 65", [](auto& o) { o.prefetch = 65; }, {"prefetch is 65", "0 to 64"}},
+      {"together 65", [](auto& o) { o.together = 65; }, {"together is 65", "0 to 64"}},
       {"threads 257", [](auto& o) { o.threads = 257; }, {"threads is 257", "to 256"}},
       {"pinned_bytes",
        [](auto& o) {
@@ -239,6 +240,40 @@ TEST_F(LoaderOptionsTable, TakesTheValuesAtTheBounds) {
     auto device = make_gpu_like_device(1);
     Loader loader(*data_, device, options);
     EXPECT_TRUE(loader.next());
+  }
+}
+
+// On a GPU the 101 samples are 12 batches of 8; each change alone makes them one by one.
+TEST_F(LoaderOptionsTable, SaysHowManyBatchesAreMadeAsOne) {
+  const auto of = [&](const std::shared_ptr<Device>& device,
+                      const std::function<void(LoaderOptions&)>& change) {
+    LoaderOptions options = good();
+    change(options);
+    return Loader(*data_, device, options).options().together;
+  };
+  const std::shared_ptr<Device> gpu = make_gpu_like_device(1);
+  EXPECT_EQ(of(gpu, [](auto&) {}), 12U);
+  EXPECT_EQ(of(gpu, [](auto& o) { o.batch_size = 50; }), 2U);
+  EXPECT_EQ(of(gpu, [](auto& o) { o.batch_size = 1; }), 16U);
+  EXPECT_EQ(of(make_host_device(1), [](auto&) {}), 1U);
+  EXPECT_EQ(of(make_host_device(1), [](auto& o) { o.together = 3; }), 3U);
+  EXPECT_EQ(of(gpu, [](auto& o) { o.prefetch = 4; }), 1U);
+  EXPECT_EQ(of(gpu, [](auto& o) { o.memory.pinned_bytes = 100'000; }), 1U);
+  EXPECT_EQ(of(gpu, [](auto& o) { o.memory.readahead_bytes = 100'000; }), 1U);
+  for (const std::uint32_t asked : {0U, 3U}) {
+    EXPECT_EQ(of(gpu,
+                 [&](auto& o) {
+                   o.together = asked;
+                   o.mix.mixup = 1;
+                 }),
+              1U);
+    EXPECT_EQ(of(gpu,
+                 [&](auto& o) {
+                   o.together = asked;
+                   o.transform.patch = 2;
+                   o.transform.max_tokens = 30;
+                 }),
+              1U);
   }
 }
 

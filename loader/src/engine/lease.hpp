@@ -22,7 +22,7 @@ class LentSlot {
   LentSlot(std::shared_ptr<Ring> ring, Slot* slot, std::size_t batch, Dataset dataset)
       : ring_(std::move(ring)),
         slot_(slot),
-        first_(batch == 0 ? 0 : slot->ends[batch - 1]),
+        first_(slot->first_row(batch)),
         end_(slot->ends[batch]),
         batch_(batch),
         index_(slot->index + batch),

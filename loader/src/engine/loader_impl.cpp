@@ -216,7 +216,7 @@ Loader::Impl::Part Loader::Impl::next() {
     ring.give_back(slot, batch == 0 ? std::move(slot->released) : std::vector<Event>());
     std::rethrow_exception(error_);
   }
-  const std::size_t first = batch == 0 ? 0 : slot->ends[batch - 1];
+  const std::size_t first = slot->first_row(batch);
   const std::size_t end = slot->ends[batch];
   if (slot->verdict)
     last_ = {slot->verdict.get(), slot->verdict->batch(), first, end, slot->copied_event, slot->ready_event};

@@ -78,6 +78,7 @@ struct Slot {
   std::size_t batches = 1;
   // The row after the last one of each.
   std::vector<std::size_t> ends;
+  std::size_t first_row(std::size_t batch) const { return batch == 0 ? 0 : ends[batch - 1]; }
   // Where its samples are stored.
   std::vector<Dataset::Location> locations;
   // The samples that are not on the device yet. With `verify` they are compared with their checksums first.
