@@ -250,8 +250,9 @@ class Engine:
         if not resumed:
             self._take_finished(core)
         self._framework.forget()
+        began = None if resumed else (time.monotonic(), core.stats())  # begin() starts to decode
         core.begin(number, resumed)
-        self._epoch_began = None if resumed else (time.monotonic(), core.stats())
+        self._epoch_began = began
         self._loaded = self._wanted = None
         self._going = number
         self._upcoming = number + 1
