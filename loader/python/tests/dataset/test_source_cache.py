@@ -478,7 +478,7 @@ def test_a_loop_that_waits_for_images_is_told_once(photos, monkeypatch):
         for _ in loader.epoch(0):  # not of the host
             pass
     loader = sl.Loader(sl.Source(photos, size=40, preset="train"), **how)
-    monkeypatch.setattr(loader._engine, "_ordinal", 0)
+    monkeypatch.setattr(loader._engine, "_asks_starved", True)  # as on a GPU
     with pytest.warns(RuntimeWarning, match="it waited, 3 threads, False"):
         for _ in loader.epoch(0):
             pass
@@ -486,6 +486,20 @@ def test_a_loop_that_waits_for_images_is_told_once(photos, monkeypatch):
         warnings.simplefilter("error")
         for _ in loader.epoch(1):
             pass
+
+
+def test_an_epoch_that_decodes_no_image_is_not_asked_again(photos, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("shardloader._loader.engine.starving_text", lambda *how: asked.append(how) or "")
+    sl.convert(photos, tmp_path / "out", size=40, preset="train")
+    for data, epochs in ((sl.Dataset(tmp_path / "out"), 1), (sl.Source(photos, size=40, preset="train"), 3)):
+        asked.clear()
+        loader = sl.Loader(data, batch_size=8, framework="numpy")
+        monkeypatch.setattr(loader._engine, "_asks_starved", True)  # as on a GPU
+        for epoch in range(3):
+            for _ in loader.epoch(epoch):
+                pass
+        assert len(asked) == epochs
 
 
 def test_skipped_images_are_listed_where_asked(some_bad, tmp_path):

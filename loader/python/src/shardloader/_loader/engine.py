@@ -130,8 +130,9 @@ class Engine:
         self._orphan = False  # the Loader went while a thread was inside
         self._asked, self._said = 0, False  # batches, and the warning about storage
         self._said_of_cache = self._said_few_bits = False
-        self._said_starved = self._tried_finished = False
-        self._epoch_began: tuple[float, dict[str, Any]] | None = None  # with the statistics of then
+        self._tried_finished = False
+        self._asks_starved = ordinal >= 0  # whether an epoch waited for images
+        self._epoch_began: tuple[float, dict[str, Any]] | None = None  # on a GPU, with the statistics of then
         self.length = 0  # batches of this rank in an epoch
         self.reporter: Reporter | None = None  # of the first epoch
         self._alive()
@@ -250,7 +251,8 @@ class Engine:
         if not resumed:
             self._take_finished(core)
         self._framework.forget()
-        began = None if resumed else (time.monotonic(), core.stats())  # begin() starts to decode
+        looks = self._asks_starved and not resumed
+        began = (time.monotonic(), core.stats()) if looks else None  # begin() starts to decode
         core.begin(number, resumed)
         self._epoch_began = began
         self._loaded = self._wanted = None
@@ -377,12 +379,14 @@ class Engine:
     def _say_starved(self, core: Any) -> None:
         """Says once where an epoch waits for images that are not converted, on a GPU."""
         began, self._epoch_began = self._epoch_began, None
-        if began is None or self._said_starved or self._ordinal < 0:
+        if began is None:
             return
+        now, seconds = core.stats(), time.monotonic() - began[0]
         threads = self._options.get("threads") or len(os.sched_getaffinity(0))
-        text = starving_text(began[1], core.stats(), time.monotonic() - began[0], threads, bool(self._caches))
+        text = starving_text(began[1], now, seconds, threads, bool(self._caches))
+        # No image was decoded: all samples are stored, and stay so.
+        self._asks_starved = not text and now["decoded_images"] > began[1]["decoded_images"]
         if text:
-            self._said_starved = True
             warnings.warn(text, RuntimeWarning, stacklevel=4)
 
     def _take_finished(self, core: Any) -> None:
