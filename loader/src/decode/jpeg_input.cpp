@@ -25,10 +25,11 @@ PixelBox box_of(const Input& input, const std::optional<JpegBox>& box) {
   if (!box) return {0, 0, input.width, input.height};
   if (box->width == 0 || box->height == 0 || box->left >= input.width || box->top >= input.height ||
       box->width > input.width - box->left || box->height > input.height - box->top)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("a box of {} columns and {} rows at column {} and row {} in an image of {} x {} "
-                            "(columns x rows)",
-                            box->width, box->height, box->left, box->top, input.width, input.height));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("a box of {} columns and {} rows at column {} and row {} does not lie in the image of "
+                    "{} x {} (columns x rows): make it smaller or move it",
+                    box->width, box->height, box->left, box->top, input.width, input.height));
   return {box->left, box->top, box->width, box->height};
 }
 

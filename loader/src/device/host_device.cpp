@@ -31,7 +31,9 @@ class HostBlock final : public Block {
     data_ = static_cast<std::byte*>(std::aligned_alloc(kAlign, (size + kAlign - 1) / kAlign * kAlign));
     if (data_ == nullptr)
       throw Error(ErrorCode::resource,
-                  fmt::format("no host memory for a block of {} bytes; lower batch_size or prefetch", size));
+                  fmt::format("no host memory for a block of {} bytes; lower batch_size, prefetch or "
+                              "together",
+                              size));
   }
   HostBlock(const HostBlock&) = delete;
   HostBlock& operator=(const HostBlock&) = delete;

@@ -215,6 +215,22 @@ LateMemory late_memory(const DatasetInfo& info, const DeviceInfo& device, const 
   return memory;
 }
 
+namespace {
+
+// What a slot holds.
+std::string batches_text(const LoaderOptions& options) {
+  const std::uint64_t rows = options.most_rows();
+  if (options.together < 2) return fmt::format("batches of {} samples", rows);
+  return fmt::format("{} samples (together={} batches of {})", rows, options.together,
+                     rows / options.together);
+}
+
+std::string_view lower_text(const LoaderOptions& options) {
+  return options.together < 2 ? "prefetch or batch_size" : "together, prefetch or batch_size";
+}
+
+}  // namespace
+
 StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& options,
                              std::uint64_t cache_bytes) {
   StagingMemory memory;
@@ -227,10 +243,10 @@ StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& optio
     memory.plan.buffers = fit;
   if (memory.size_bytes() > options.memory.pinned_bytes)
     throw Error(ErrorCode::resource,
-                fmt::format("{} staging buffers for batches of {} samples need {} bytes of pinned memory; "
-                            "pinned_bytes is {}: raise it, or lower prefetch or batch_size",
-                            memory.plan.buffers, options.most_rows(), memory.size_bytes(),
-                            options.memory.pinned_bytes));
+                fmt::format("{} staging buffers for {} need {} bytes of pinned memory; "
+                            "pinned_bytes is {}: raise it, or lower {}",
+                            memory.plan.buffers, batches_text(options), memory.size_bytes(),
+                            options.memory.pinned_bytes, lower_text(options)));
   if (!info.unindexed_files) return memory;
   memory.chunks = {options.threads, kChunks, kChunkBytes};
   if (memory.size_bytes() > options.memory.pinned_bytes) memory.chunks = {};
@@ -262,9 +278,9 @@ DirectMemory direct_memory(const DatasetInfo& info, const LoaderOptions& options
   if (all > options.memory.pinned_bytes)
     throw Error(
         ErrorCode::resource,
-        fmt::format("{} slots of {} samples need {} bytes of pinned memory; pinned_bytes is {}: raise "
-                    "it, or lower prefetch or batch_size",
-                    slots_of(options), batch, all, options.memory.pinned_bytes));
+        fmt::format(
+            "{} slots for {} need {} bytes of pinned memory; pinned_bytes is {}: raise it, or lower {}",
+            slots_of(options), batches_text(options), all, options.memory.pinned_bytes, lower_text(options)));
   memory.slot_bytes = rows + unit;
   return memory;
 }
@@ -274,15 +290,20 @@ void check_mapped(const DatasetInfo& info, const DeviceInfo& device, const Loade
   const StoredForms forms = stored_forms(info, options);
   const auto decoded =
       std::find_if(forms.begin(), forms.end(), [](const auto& form) { return form->decoded_by_host(); });
-  if (decoded != forms.end() && decoded != forms.begin())
-    throw Error(ErrorCode::unsupported, "samples of a further field must be decompressed first");
-  if (decoded != forms.end())
+  // Asked for, it gets what to do; as a reason against it, it needs none.
+  const auto refuse = [&](const std::string& why) {
+    const bool asked = options.transport == TransportKind::mapped;
     throw Error(ErrorCode::unsupported,
-                info.mixed_codecs ? std::string("samples stored with different codecs must be decoded first")
-                                  : fmt::format("samples stored with codec {} must be decompressed first",
-                                                to_string(info.codec)));
-  if (!device.registers_read_only)
-    throw Error(ErrorCode::unsupported, fmt::format("{} cannot register read-only mappings", device.name));
+                asked ? fmt::format("transport mapped: {}: use auto or staged", why) : why);
+  };
+  if (decoded != forms.end() && decoded != forms.begin())
+    refuse(fmt::format("samples of the further field {} must be decompressed first",
+                       std::next(options.fields.begin(), decoded - forms.begin() - 1)->first));
+  if (decoded != forms.end())
+    refuse(info.mixed_codecs ? std::string("samples stored with different codecs must be decoded first")
+                             : fmt::format("samples stored with codec {} must be decompressed first",
+                                           to_string(info.codec)));
+  if (!device.registers_read_only) refuse(fmt::format("{} cannot register read-only mappings", device.name));
   if (device.reads_host_memory) return;
   std::uint64_t largest = 0;
   for (const ShardSummary& shard : info.shards) largest = std::max(largest, shard.size_bytes);

@@ -725,6 +725,36 @@ def test_more_threads_than_batches_are_told_what_prefetch_must_be(data):
     )
 
 
+def test_after_the_last_epoch_there_is_none(data):
+    loader = loader_of(data)
+    for _ in loader.epoch(2**64 - 1):
+        pass
+    with pytest.raises(sl.InvalidArgumentError, match="18446744073709551615 was the last"):
+        next(iter(loader))
+    next(loader.epoch(0))
+
+
+def test_what_is_asked_for_says_what_to_do_instead(data, tmp_path):
+    images = [(str(i), np.full((8, 8, 3), i, np.uint8)) for i in range(8)]
+    sl.write(images, tmp_path / "zstd", squash=(8, 8), dtype="uint8", codec="zstd")
+    with pytest.raises(sl.UnsupportedError, match="transport mapped: .*codec zstd:3.*: use auto or staged"):
+        loader_of(tmp_path / "zstd", transport="mapped")
+    with sl.Writer(
+        tmp_path / "field",
+        squash=(8, 8),
+        dtype="uint8",
+        columns={"depth": sl.ImageField("uint8", 8, 8, 1, role="image", codec="zstd")},
+    ) as writer:
+        for name, image in images:
+            writer.add(name, image, 0, depth=image[..., :1])
+    with pytest.raises(sl.UnsupportedError, match="transport mapped: .*field depth .*: use auto or staged"):
+        loader_of(tmp_path / "field", transport="mapped", fields={"depth": "stored"})
+    memory = sl.MemoryOptions(pinned_bytes=1000)
+    how = {"transport": "staged", "batch_size": 2, "memory": memory, "together": 3}
+    with pytest.raises(sl.ResourceError, match=r"6 samples \(together=3 batches of 2\).*or lower together"):
+        loader_of(tmp_path / "zstd", **how)
+
+
 def test_cancel_and_what_is_asked_of_a_loader_wait_for_nobody(data):
     loader, given = loader_of(data), loader_of(data, rank=0, world_size=1)
     next(loader.epoch(0))

@@ -61,6 +61,20 @@ def test_one_iterator(data):
         assert sorted(sum(seen, [])) == list(range(SAMPLES))
 
 
+@pytest.mark.parametrize("together", [1, 4])
+def test_as_many_batches_ahead_as_threads_are_enough(data, together):
+    loader = sl.Loader(data, batch_size=1, framework="numpy", prefetch=3, together=together)
+    for epoch in range(60):
+        batches, seen = loader.epoch(epoch), []
+
+        def work(_, batches=batches, seen=seen):
+            for batch in batches:  # keeps the one before until this one is there
+                seen.extend(map(int, batch.ids))
+
+        at_once(work, 3)
+        assert sorted(seen) == list(range(SAMPLES))
+
+
 def test_one_batch(data):
     loader = sl.Loader(data, batch_size=8, framework="numpy")
     for batch in loader:

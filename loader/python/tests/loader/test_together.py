@@ -103,3 +103,15 @@ def test_labels_of_torch_are_copies_that_may_be_written_to(data):
 def test_bounds(data, together):
     with pytest.raises(sl.InvalidArgumentError, match=rf"together is {together}"):
         sl.Loader(data, **OPTIONS, together=together)
+
+
+def test_labels_are_of_the_mode_in_which_their_batch_is_taken(data):
+    torch = pytest.importorskip("torch")
+    batches = iter(sl.Loader(data, **{**OPTIONS, "framework": "torch"}, together=4))
+    with torch.inference_mode():
+        assert next(batches)[1].is_inference()
+    labels = next(batches)[1]
+    assert not labels.is_inference()
+    labels.add_(1)
+    with torch.inference_mode():
+        assert next(batches)[1].is_inference()

@@ -111,6 +111,7 @@ class Torch(Framework):
         import torch
 
         self._bool = torch.bool
+        self._inference = torch.is_inference_mode_enabled
         self._kept: tuple[Any, list[Any]] | None = None  # see labels_of()
         self._from_dlpack = torch.utils.dlpack.from_dlpack
         if ordinal >= 0:
@@ -147,11 +148,12 @@ class Torch(Framework):
         place = core.place
         if place is None:
             return self.labels(core.column("labels", 0))
-        key = (core.epoch, core.index - place, self.stream(), threading.get_ident())
+        mode = self._inference()  # what is copied in it is of use there alone
+        key = (core.epoch, core.index - place, self.stream(), threading.get_ident(), mode)
         kept = self._kept
         if kept is None or kept[0] != key or place == 0:
             copy = self.labels(core.column_together("labels"))
-            # .data: written to, each counts its own versions for autograd
+            # One storage for all of them. .data: written to, each counts its own versions for autograd
             kept = self._kept = (key, [part.data for part in copy.split(core.rows_together)])
         return kept[1][place]
 

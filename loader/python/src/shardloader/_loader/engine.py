@@ -31,6 +31,8 @@ from .._targets import target_names
 from .starving import starving_text
 
 Placement = tuple[int, int]  # rank, world size
+_LETS_GO = 1.0  # seconds
+_LAST_EPOCH = 2**64 - 1
 
 
 def distributed() -> Placement | None:
@@ -228,6 +230,10 @@ class Engine:
     # --- epochs ---------------------------------------------------------------------------------------------
 
     def _begin(self, number: int) -> int:
+        if number > _LAST_EPOCH:
+            raise InvalidArgumentError(
+                f"epoch {_LAST_EPOCH} was the last one: begin an earlier one with loader.epoch(number)"
+            )
         self._settle(begins=True)
         core = self._alive()
         resumed = False
@@ -310,12 +316,9 @@ class Engine:
             stream = self._framework.stream()
             try:
                 found = core.next(stream)
-            except ResourceError:  # batches may hang in reference cycles
-                gc.collect()
-                try:
-                    found = core.next(stream)
-                except ResourceError as error:
-                    raise words.of_ring(error, len(self._threads)) from None
+            except ResourceError:
+                gc.collect()  # batches may hang in reference cycles
+                found = self._next_where_few_are_free(core, stream)
             self._say_problem(core, ended=found is None)
             if found is None:
                 self._say_starved(core)
@@ -329,6 +332,18 @@ class Engine:
             with self.lock:
                 if self._orphan and not self._inside:
                     self._park()
+
+    def _next_where_few_are_free(self, core: Any, stream: int | None) -> Any:
+        """A thread that has just got a batch lets go of the one before only then: of threads that share a
+        loader, one waits for that."""
+        until = time.monotonic() + (_LETS_GO if len(self._threads) > 1 else 0.0)
+        while True:
+            try:
+                return core.next(stream)
+            except ResourceError as error:
+                if time.monotonic() >= until or "of the ring are held" not in str(error):
+                    raise words.of_ring(error, len(self._threads)) from None
+            time.sleep(0.0005)
 
     def _say_problem(self, core: Any, ended: bool) -> None:
         """Says once why shards or samples are not kept on this machine, or which images cannot be used.
