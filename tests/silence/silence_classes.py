@@ -441,6 +441,48 @@ class Classes(Silence):
         result = self.assert_code(self.convert(folder, "--dry-run"), 0)
         self.assertIn(why.format(folder / "train"), result.out)
 
+    def test_parts_are_told_whatever_lies_beside_them(self):
+        cat, dog = "train/cat/1.png", "train/dog/2.png"
+        layouts = {
+            "flat": ([cat, dog, "val/3.png", "test/4.png"], "train"),
+            "docs": ([cat, dog, "val/cat/3.png", "docs/4.png"], "train"),
+            "named": (["train_set/cat/1.png", "train_set/dog/2.png", "test_set/cat/3.png"], "train_set"),
+            "years": (["train2017/cat/1.png", "train2017/dog/2.png", "val2017/3.png"], "train2017"),
+        }
+        for name, (paths, part) in layouts.items():
+            with self.subTest(layout=name):
+                folder, self.out = self.images(*paths, folder=name), self.path / f"out-{name}"
+                result = self.assert_code(self.convert(folder), 0)
+                self.assertIn(f'to convert one part give "{folder / part}"', result.err)
+                self.assertIn('its classes are "cat" and "dog"', result.err)
+
+    def test_one_folder_too_many_is_told(self):
+        folder = self.images("pets/cat/1.png", "pets/dog/2.png")
+        self.expect_warning(
+            folder,
+            {"pets/cat/1.png": 0, "pets/dog/2.png": 0},
+            f'the class of all images is "pets": to convert what is in it give "{folder / "pets"}"; its '
+            'classes are "cat" and "dog"',
+        )
+        self.out = self.path / "of-tar"
+        archive = write(
+            self.path / "p.tar", tar({"pets/cat/1.png": picture(1), "pets/dog/2.png": picture(2)})
+        )
+        result = self.assert_code(self.convert(archive), 0)
+        self.assertIn('to convert what is in it give the images of "pets" alone', result.err)
+        self.out = self.path / "one"
+        folder = self.images("pets/cat/1.png", "pets/cat/2.png", folder="single")
+        self.assertEqual(self.assert_code(self.convert(folder), 0).err, "")
+
+    def test_a_folder_of_data_sets_is_no_folder_of_images(self):
+        self.data_set("sets/train", "ant/1.png", "bee/1.png")
+        folder = self.images("cat/1.png", folder="sets")
+        result = self.assert_code(self.convert(folder), 2)
+        self.assertIn(f'"{folder / "train"}" is a data set', result.err)
+        self.assertEqual(state(self.out), "absent")
+        (folder / "train" / "shard-00000.safetensors").unlink()  # somebody else's dataset.json
+        self.assert_code(self.convert(folder), 0)
+
     def test_parts_without_folders_and_parts_among_other_classes_are_not_told(self):
         folder = self.images("train/1.png", "val/2.png")
         self.expect_warning(folder, {"train/1.png": 0, "val/2.png": 1})

@@ -57,6 +57,10 @@ class Yolo(Targets):
         self.label(1, "\n\n2 .375 5e-1 0.25 0.50000")
         self.stored()
 
+    def test_a_byte_order_mark(self):
+        self.label(0, b"\xef\xbb\xbf" + LINE.encode())
+        self.stored()
+
     def test_a_class_that_is_a_whole_float(self):
         self.label(0, "2.0 0.375 0.5 0.25 0.5")
         self.stored()
@@ -247,7 +251,7 @@ class Yolo(Targets):
         self.rejected(
             {
                 0: (LINE.encode("utf-16"), "is not a finite number"),
-                1: (b"\xef\xbb\xbf" + LINE.encode(), "is not a finite number"),
+                1: (b"\xef\xbb\xbf" * 2 + LINE.encode(), "is not a finite number"),
                 2: (LINE.encode() + b"\0\0", "is not a finite number"),
                 3: (b"\xff\xfe\n", "is not a finite number"),
             }

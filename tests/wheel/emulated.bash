@@ -29,6 +29,9 @@ emulated_system() { # MACHINE SUITE
       for file in "$work"/debian/var/cache/apt/archives/*.deb; do
         dpkg-deb --fsys-tarfile "$file" | tar -C "$work/debian" --keep-directory-symlink -xf -
       done
+      # pip of trixie reads it; ca-certificates makes it when it is configured.
+      mkdir -p "$work/debian/etc/ssl/certs"
+      find "$work/debian/usr/share/ca-certificates" -name '*.crt' -exec cat {} + >"$work/debian/etc/ssl/certs/ca-certificates.crt" 2>/dev/null || true
       rm -rf "$work"/debian/{debootstrap,proc,var/cache/apt/archives/*.deb} # proc may be a link to this system's
       mkdir "$work/debian/proc"
       tar -C "$work/debian" -cf "$tar.new" . && mv "$tar.new" "$tar"

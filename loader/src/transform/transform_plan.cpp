@@ -206,10 +206,10 @@ void check_delivered_values(const SampleSpec& stored, DType to, const Normalizat
                     count, normalization.std.size(), stored.channels));
   for (std::size_t c = 0; c < count; ++c)
     if (!std::isfinite(normalization.mean[c]) || !std::isfinite(normalization.std[c]) ||
-        normalization.std[c] == 0)
-      refuse(
-          fmt::format("normalization has mean {} and std {} in channel {}; both must be finite and std not 0",
-                      normalization.mean[c], normalization.std[c], c));
+        normalization.std[c] <= 0)
+      refuse(fmt::format(
+          "normalization has mean {} and std {} in channel {}; both must be finite and std above 0",
+          normalization.mean[c], normalization.std[c], c));
   if (const std::string mistake = is_float(stored.dtype) ? "" : scale_mistake(normalization);
       !mistake.empty())
     refuse("normalization has " + mistake);

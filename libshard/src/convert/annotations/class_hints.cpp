@@ -84,14 +84,30 @@ std::vector<std::string> class_folders(const fs::path& folder) {
   return found;
 }
 
+// "train" of "Train", "train_set", "train2017" and "train-images".
+std::string part_word(std::string_view folder) {
+  std::string name = ascii_lower(folder);
+  const auto drop_end = [&](std::string_view of) {
+    while (!name.empty() && of.find(name.back()) != std::string_view::npos) name.pop_back();
+  };
+  drop_end("0123456789");
+  for (const char* const word : {"set", "data", "images", "imgs", "split"})
+    if (name.ends_with(word)) {
+      name.resize(name.size() - std::string_view(word).size());
+      break;
+    }
+  drop_end("_-. ");
+  return name;
+}
+
 bool names_training(std::string_view folder) {
-  const std::string name = ascii_lower(folder);
+  const std::string name = part_word(folder);
   return name == "train" || name == "training";
 }
 
 bool names_other_part(std::string_view folder) {
   static const std::set<std::string> kParts{"val", "valid", "validation", "test", "testing", "dev", "eval"};
-  return kParts.count(ascii_lower(folder)) != 0;
+  return kParts.count(part_word(folder)) != 0;
 }
 
 // IMAGES/../train of IMAGES = .../val.
@@ -129,23 +145,29 @@ std::map<std::string, std::set<std::string>> folders_of_folders(const InputList&
   return found;
 }
 
-// If the classes are train, val, ..., each with folders in it: these are the classes that are meant.
+// Where the folders of the first level do not look like classes, and those below one of them do: train, val
+// and the like, whatever else lies beside them; or one folder alone.
 std::optional<std::string> parts_warning(const Options& options, const InputList& list) {
-  const auto is_part = [](const std::string& name) { return names_training(name) || names_other_part(name); };
-  const std::vector<std::string>& parts = list.folders;
-  if (!options.labels.empty() || list.has_numbers || !std::all_of(parts.begin(), parts.end(), is_part))
-    return std::nullopt;
+  const std::vector<std::string>& folders = list.folders;
+  if (!options.labels.empty() || list.has_numbers || folders.empty()) return std::nullopt;
   const auto below = folders_of_folders(list);
-  if (parts.empty() || below.size() != parts.size()) return std::nullopt;
-  const auto train = std::find_if(parts.begin(), parts.end(), names_training);
-  const std::string& part = train == parts.end() ? parts.front() : *train;
-  const std::set<std::string>& classes = below.at(part);
+  const auto train = std::find_if(folders.begin(), folders.end(), names_training);
+  const auto other = std::find_if(folders.begin(), folders.end(), names_other_part);
+  const auto is_part = [](const std::string& name) { return names_training(name) || names_other_part(name); };
+  const bool whole = other != folders.end() &&
+                     (train != folders.end() || std::all_of(folders.begin(), folders.end(), is_part));
+  const std::string& part = train != folders.end() ? *train : whole ? *other : folders.front();
+  const auto classes = below.find(part);
+  if (classes == below.end() || !(whole || (folders.size() == 1 && classes->second.size() > 1)))
+    return std::nullopt;
   std::error_code error;
-  return fmt::format("the classes are {}: to convert one part give {}; its classes are {}", names_text(parts),
+  return fmt::format("the class{} {}: to convert {} give {}; its classes are {}",
+                     folders.size() == 1 ? " of all images is" : "es are", names_text(folders),
+                     whole ? "one part" : "what is in it",
                      fs::is_directory(options.images, error)
                          ? quoted(fs::path(options.images) / part)
                          : fmt::format("the images of {} alone", quoted(part)),
-                     names_text({classes.begin(), classes.end()}));
+                     names_text({classes->second.begin(), classes->second.end()}));
 }
 
 }  // namespace
@@ -169,7 +191,7 @@ std::vector<std::string> class_warnings(const Options& options, const InputList&
           "{} has {} classes and these images have {}, and {}: give `classes` {} if labels must be the same "
           "in both",
           quoted(what), names.size(), found.size(), *differs,
-          fs::is_directory(what, error) ? "the data set made of it" : quoted(what)));
+          fs::is_directory(what, error) ? "its names, or the data set made of it," : quoted(what)));
   };
   for (const fs::path& folder : {images, images.parent_path()}) {
     const fs::path file = folder / "classes.txt";

@@ -61,7 +61,8 @@ void check_rows(const std::vector<CsvRow>& rows, const std::string& file) {
 
 // Throws for a row that names no input. If it names a file that was skipped or rejected, the message says
 // why.
-[[noreturn]] void refuse_unknown(const InputList& list, const Input& wanted, const std::string& where) {
+[[noreturn]] void refuse_unknown(const InputList& list, const Input& wanted, const std::string& where,
+                                 bool is_first_line) {
   const std::string key = wanted.key();
   std::string reason = fmt::format("paths are relative to {}", quoted(list.root));
   if (list.has_prefixes() && !list.inputs.empty())
@@ -74,8 +75,9 @@ void check_rows(const std::vector<CsvRow>& rows, const std::string& file) {
   for (const Reject& reject : list.rejects)
     if (key == reject.key || key.starts_with(reject.key + "/"))
       reason = fmt::format("{} is a reject: {}", quoted_key(reject.key), reject.reason);
+  const std::string header = is_first_line ? "; a line of names has `path` first" : "";
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("{}: no such image: {} ({})", where, quoted_key(key), reason));
+              fmt::format("{}: no such image: {} ({}{})", where, quoted_key(key), reason, header));
 }
 
 }  // namespace
@@ -206,7 +208,7 @@ class ImageTable {
       if (!is_input(path)) {
         const Input plain{std::string(without_blanks(path))};
         if (!is_input(plain.path))
-          refuse_unknown(list, Input{path}, fmt::format("{}: line {}", file_, row.line));
+          refuse_unknown(list, Input{path}, fmt::format("{}: line {}", file_, row.line), row.line == 1);
         path = plain.path;
       }
       if (!by_path_.emplace(path, &row).second)

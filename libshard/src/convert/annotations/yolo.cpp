@@ -4,6 +4,7 @@
 
 #include "base/text/number.hpp"
 #include "base/text/quote.hpp"
+#include "base/text/utf8.hpp"
 #include "convert/annotations/label_file.hpp"
 #include "shard/error.hpp"
 
@@ -96,6 +97,7 @@ LabelledObject object_of(const YoloLine& line, const std::vector<double>& values
 
 LabelFile parse_yolo(std::string_view text, std::uint32_t keypoints) {
   LabelFile file;
+  text = without_byte_order_mark(text);
   std::size_t number = 0;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());

@@ -15,9 +15,11 @@
 #include "base/files/file_io.hpp"
 #include "base/system/parallel.hpp"
 #include "base/text/quote.hpp"
+#include "base/text/words.hpp"
 #include "base/unique_handle.hpp"
 #include "convert/sources/source_kind.hpp"
 #include "shard/error.hpp"
+#include "shard/image/file_kind.hpp"
 #include "shard/keys.hpp"
 
 namespace shard::convert {
@@ -293,6 +295,33 @@ InputList walk_folder(const std::filesystem::path& root, int root_fd, bool array
   return list;
 }
 
+// What to do with a file that was given as the folder of images.
+std::string file_advice(const std::string& path) {
+  const std::string end = ascii_lower(std::filesystem::path(path).extension().native());
+  for (const char* const packed : {".zip", ".7z", ".rar", ".gz", ".tgz", ".xz", ".zst", ".bz2"})
+    if (end == packed)
+      return " (archives of this kind are unpacked first; tar archives are read as they are)";
+  for (const char* const film : {".mp4", ".mov", ".avi", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg"})
+    if (end == film) return " (videos are not read: write their frames as images first)";
+  if (!end.empty() && image::is_image_extension(end.substr(1)))
+    return " (of one image, the folder that it is in)";
+  return fmt::format(" (a list of paths is given as {})", quoted("@" + path));
+}
+
+// A folder of data sets is no folder of images, even if images lie beside them.
+void refuse_data_sets(const std::filesystem::path& images, const InputList& list) {
+  std::error_code error;
+  for (const std::string& name : list.empty_folders) {
+    const std::filesystem::path folder = images / unescape_key(name);
+    if (std::filesystem::is_regular_file(folder / "dataset.json", error) &&
+        std::filesystem::is_regular_file(folder / "shard-00000.safetensors", error))
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} is a data set, so {} is not a folder of images: open {}, or give a folder "
+                              "that has images alone",
+                              quoted(folder), quoted(images), quoted(folder)));
+  }
+}
+
 }  // namespace
 
 InputList scan_folder(const ScanOptions& options) {
@@ -304,11 +333,9 @@ InputList scan_folder(const ScanOptions& options) {
       throw Error(ErrorCode::not_found,
                   fmt::format("no such folder: {}{}", quoted(images), missing_advice(images)));
     if (error == ENOTDIR)
-      throw Error(
-          ErrorCode::invalid_argument,
-          fmt::format(
-              "{} is not a folder: give the folder that holds the images (a list of paths is given as {})",
-              quoted(images), quoted("@" + images)));
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} is not a folder: give the folder that holds the images{}", quoted(images),
+                              file_advice(images)));
     throw Error(ErrorCode::io, fmt::format("cannot read folder {}: {}", quoted(images), errno_text(error)));
   }
   const bool arrays = is_single(options.layout);
@@ -320,6 +347,7 @@ InputList scan_folder(const ScanOptions& options) {
     if (error.code() != ErrorCode::resource) throw;
     list = walk_folder(images, fd.get(), arrays, 1);
   }
+  refuse_data_sets(images, list);
   if (arrays) read_array_files(list, options.layout);
   return list;
 }

@@ -69,7 +69,8 @@ void require_complete(const fs::path& folder) {
     case FolderState::incomplete:
       throw Error(
           ErrorCode::not_found,
-          fmt::format("{} is an incomplete conversion: run the same shardify command again to finish it",
+          fmt::format("{} is an incomplete conversion: run the same shardify command again to finish it "
+                      "(a Writer: with resume)",
                       quoted(folder)));
     case FolderState::empty:
     case FolderState::foreign:

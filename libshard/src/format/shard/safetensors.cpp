@@ -25,8 +25,10 @@ std::uint64_t safetensors_header_end(std::span<const std::byte> first8, std::uin
   if (length > kMaxSafetensorsHeaderBytes) {
     throw Error(
         ErrorCode::corrupt,
-        fmt::format("the header length is {}: safetensors allows at most {} (is it a safetensors file?)",
-                    length, kMaxSafetensorsHeaderBytes));
+        fmt::format(
+            "the header length is {}: safetensors allows at most {} (is it a safetensors file? To open "
+            "a data set give its folder, and to read images theirs)",
+            length, kMaxSafetensorsHeaderBytes));
   }
   if (length > file_size_bytes - 8) {
     throw Error(ErrorCode::corrupt, fmt::format("the header length is {}, but the file has only {} bytes: it "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import html
 import os
 import struct
@@ -293,11 +294,19 @@ class Sheet:
         path = check.path("path", path)
         if not path.lower().endswith((".html", ".htm")):
             check.refuse("path", path, "a name that ends in .html (`shardctl show -o FILE.png` makes a PNG)")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(
-                '<!doctype html>\n<meta charset="utf-8">\n<meta name="color-scheme" content="light dark">\n'
-                f'<title>Samples</title>\n<body style="font-family:sans-serif">\n{self._body}\n'
-            )
+        written = f"{path}.{os.getpid()}.part"  # nothing half-written has the name
+        try:
+            with open(written, "w", encoding="utf-8") as file:
+                file.write(
+                    '<!doctype html>\n<meta charset="utf-8">\n'
+                    '<meta name="color-scheme" content="light dark">\n'
+                    f'<title>Samples</title>\n<body style="font-family:sans-serif">\n{self._body}\n'
+                )
+            os.replace(written, path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.unlink(written)
+            raise OSError(error.errno, error.strerror, path) from None
 
 
 def chosen(samples: Any, size: int, seed: int) -> list[int]:

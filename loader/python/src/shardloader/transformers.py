@@ -40,19 +40,26 @@ transformers.trainer.skip_first_batches = _skip
 
 class Inputs:
     """The batches of a loader as the keyword arguments of a model: {"pixel_values":
-    images, "labels": labels}.
+    images, "labels": labels}. copies: of the images, for whoever keeps more batches than the loader has.
 
     len(), set_epoch(), batch_size and dataset are the loader's.
     """
 
-    def __init__(self, loader: Loader, images: str = "pixel_values", labels: str = "labels") -> None:
+    def __init__(
+        self, loader: Loader, images: str = "pixel_values", labels: str = "labels", copies: bool = False
+    ) -> None:
         self.loader = loader
         self._names = (images, labels)
+        self._copies = copies
         self._skipped = 0
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         images, labels = self._names
-        return ({images: batch.images, labels: batch.labels} for batch in self.loader)
+        copies = self._copies
+        return (
+            {images: batch.images.clone() if copies else batch.images, labels: batch.labels}
+            for batch in self.loader
+        )
 
     def __len__(self) -> int:
         return len(self.loader)
@@ -67,7 +74,7 @@ class Inputs:
 
     def skip(self, batches: int) -> Inputs:
         """Without the first batches of the epoch that is set next. They are not loaded."""
-        rest = type(self)(self.loader, *self._names)
+        rest = type(self)(self.loader, *self._names, self._copies)
         rest._skipped = batches
         return rest
 
@@ -91,7 +98,8 @@ class LoaderTrainer(Trainer):
 
     def get_train_dataloader(self) -> Any:
         """The train loader's batches."""
-        return _inputs(self.train_dataset, "train_dataset")
+        # A Trainer collects the batches of a step before it works on the first of them.
+        return _inputs(self.train_dataset, "train_dataset", self.args.gradient_accumulation_steps > 1)
 
     def get_eval_dataloader(self, eval_dataset: str | Loader | None = None) -> Any:
         """The batches of the given loader, of the one with that name, or of eval_dataset."""
@@ -104,9 +112,9 @@ class LoaderTrainer(Trainer):
         return _inputs(test_dataset, "test_dataset")
 
 
-def _inputs(loader: Any, name: str) -> Inputs:
+def _inputs(loader: Any, name: str, copies: bool = False) -> Inputs:
     if isinstance(loader, Inputs):
         return loader
     if not isinstance(loader, Loader):
         raise TypeError(f"{name} is a {type(loader).__name__}; LoaderTrainer takes a shardloader.Loader")
-    return Inputs(loader)
+    return Inputs(loader, copies=copies)

@@ -320,8 +320,7 @@ def trainer_of(folder, tmp_path, seen, **arguments):
         report_to=[],
         disable_tqdm=True,
         logging_strategy="no",
-        num_train_epochs=2,
-        **arguments,
+        **{"num_train_epochs": 2, **arguments},
     )
     return LoaderTrainer(
         tiny_model(seen, train),
@@ -342,6 +341,15 @@ def test_transformers_trains_each_epoch_once_and_evaluates_all(folder, tmp_path)
         (epoch, tuple(batch.labels.tolist())) for epoch in range(2) for batch in expected.epoch(epoch)
     ]
     assert trainer.evaluate()["eval_seen"] == SAMPLES
+
+
+def test_transformers_accumulates_more_batches_than_the_loader_has(folder, tmp_path):
+    seen = []
+    how = {"gradient_accumulation_steps": 6, "num_train_epochs": 1}
+    trainer = trainer_of(folder, tmp_path, seen, save_strategy="no", **how)
+    trainer.train()
+    expected = sl.Loader(folder, seed=1, batch_size=10, framework="numpy")
+    assert seen == [(0, tuple(batch.labels.tolist())) for batch in expected.epoch(0)]
 
 
 def test_transformers_refuses_what_is_no_loader(folder, tmp_path):

@@ -382,3 +382,68 @@ def test_a_loader_says_what_to_pickle_instead(data, tmp_path):
     with pytest.raises(TypeError, match="a Writer cannot be pickled"):
         pickle.dumps(writer)
     writer.abandon()
+
+
+def test_what_has_no_order_names_no_classes_and_no_channels(photos, tmp_path):
+    for names in ({"ant", "bee"}, frozenset(["ant"])):
+        with pytest.raises(sl.InvalidArgumentError, match="classes .*a set has no order"):
+            sl.convert(photos, tmp_path / "out", classes=names)
+        with pytest.raises(sl.InvalidArgumentError, match="classes .*a set has no order"):
+            sl.Source(photos, classes=names)
+        with pytest.raises(sl.InvalidArgumentError, match="classes .*a set has no order"):
+            sl.Writer(tmp_path / "out", classes=names)
+    with pytest.raises(sl.InvalidArgumentError, match="mean .*in an order"):
+        sl.convert(photos, tmp_path / "out", mean={0.1, 0.2, 0.3}, std=(1, 1, 1), normalize="custom")
+    with pytest.raises(sl.InvalidArgumentError, match="mean .*in an order"):
+        sl.Loader(photos, mean={0.1, 0.2, 0.3}, std=(1, 1, 1), dtype="float32", random_resized_crop=8)
+
+
+def test_a_std_below_zero_is_refused_where_batches_are_normalised(photos):
+    how = {"mean": (0.5,) * 3, "dtype": "float32"}
+    with pytest.raises(sl.InvalidArgumentError, match=r"std -0.25 in channel 1; .*above 0"):
+        sl.Loader(photos, 8, random_resized_crop=8, std=(0.25, -0.25, 0.25), **how)
+    view = sl.Augment(random_resized_crop=8, std=(0.25, -0.25, 0.25), **how)
+    with pytest.raises(sl.InvalidArgumentError, match=r"std -0.25 in channel 1; .*above 0"):
+        sl.Loader(photos, 8, augment=view)
+
+
+def test_a_page_that_cannot_be_written_is_named_and_not_left(photos, tmp_path):
+    sl.convert(photos, tmp_path / "out", size=16, preset="eval")
+    sheet = sl.Dataset(tmp_path / "out").show(2)
+    (tmp_path / "page.html").mkdir()
+    with pytest.raises(OSError, match="page.html"):
+        sheet.save(tmp_path / "page.html")
+    assert list(tmp_path.glob("*.part")) == []
+    sheet.save(tmp_path / "other.html")
+    assert "color-scheme" in (tmp_path / "other.html").read_text()
+
+
+@pytest.mark.parametrize("loader", ["out/train", {"a": 1}, b"x"])
+def test_the_doctor_asks_for_a_loader(loader):
+    with pytest.raises(sl.InvalidArgumentError, match="loader is .*an iterable of batches"):
+        sl.doctor(loader, lambda batch: None, seconds=0.1)
+
+
+@pytest.mark.parametrize(
+    "name, instead",
+    [
+        ("cach", "did you mean cache"),
+        ("crop", "random_resized_crop="),
+        ("codec", r"sl.Source\(path, codec="),
+        ("weights", "Sampling"),
+        ("zebra", "no such option"),
+    ],
+)
+def test_options_of_others_lead_to_ours(photos, name, instead):
+    with pytest.raises(TypeError, match=instead):
+        sl.Loader(photos, **{name: 1})
+
+
+@pytest.mark.parametrize(
+    "name, why",
+    [("a.zip", "unpacked first"), ("a.MP4", "videos are not read"), ("a.jpg", "the folder that it is in")],
+)
+def test_a_file_in_place_of_the_folder_of_images(tmp_path, name, why):
+    (tmp_path / name).write_bytes(b"x" * 100)
+    with pytest.raises(sl.InvalidArgumentError, match=why):
+        sl.convert(tmp_path / name, tmp_path / "out")

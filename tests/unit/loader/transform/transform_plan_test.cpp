@@ -90,7 +90,7 @@ TEST_F(CheckTransform, RefusesTypesThatDoNotFit) {
   expect_refusal("normalization applies to samples delivered as f16, bf16 or f32");
   options_.dtype = DType::f16;
   options_.normalization->std[1] = 0;
-  expect_refusal("std not 0");
+  expect_refusal("std above 0");
   options_.normalization.reset();
   for (DType dtype : {DType::f16, DType::bf16, DType::f32}) {
     stored_.dtype = dtype;

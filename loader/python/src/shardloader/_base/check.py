@@ -51,8 +51,8 @@ def number(name: str, value: Any) -> float:
 
 def numbers(name: str, value: Any, count: int | None = None) -> tuple[float, ...]:
     expected = "numbers" if count is None else f"{count} numbers"
-    if isinstance(value, (str, bytes, dict)):
-        refuse(name, value, expected)
+    if isinstance(value, (str, bytes, dict, set, frozenset)):
+        refuse(name, value, f"{expected} in an order, such as a list")
     try:
         found = tuple(float(one) for one in value)
     except (TypeError, ValueError, OverflowError):

@@ -42,6 +42,8 @@ def with_signature(function: Any, options: type) -> None:
     function.__signature__ = signature.replace(parameters=known + further)
 
 
+_OF_A_VIEW = "shortest=, longest=, squash=, letterbox=, center_crop= or random_resized_crop= gives the size"
+
 # Options that torch.utils.data, torchvision and other converters have, and what stands for them here.
 _INSTEAD = {
     "Loader()": {
@@ -56,11 +58,36 @@ _INSTEAD = {
         "sampler": "sampling= says what is drawn",
         "batch_sampler": "sampling= says what is drawn",
         "num_replicas": "world_size= and rank= divide the samples",
+        "workers": "threads= counts threads; there are no worker processes",
+        "batch": "batch_size= is the samples of a batch",
+        "path": "the data set is the first argument",
+        "transforms": "augment=Augment.from_torchvision(compose) takes the operations of torchvision",
+        "crop": "center_crop=, random_crop= or random_resized_crop= gives the size",
+        "size": _OF_A_VIEW,
+        "image_size": _OF_A_VIEW,
+        "resize": _OF_A_VIEW,
+        "interpolation": "filter= names it",
+        "normalize": "mean= and std= normalise",
+        "horizontal_flip": "flip= is its probability",
+        "color_jitter": "augment=Augment(...) has the operations",
+        "channels_last": 'layout="nhwc" is that',
+        "precision": "dtype= names the type of the images",
+        "weights": "sampling=Sampling(weights) draws by weights",
+        **{
+            name: f"sl.Source(path, {name}=...) takes it for images that are not converted"
+            for name in "preset codec quality classes labels columns channels depth jobs pages".split()
+        },
     },
     "convert()": {
         "workers": "jobs= counts threads",
         "num_workers": "jobs= counts threads",
         "image_size": "resize= and crop= give the size, or squash=",
+        "threads": "jobs= counts threads",
+        "interpolation": "filter= names it",
+        "format": "codec= says how samples are stored",
+        "force": "overwrite= replaces a data set",
+        "shard_size": "shard_bytes= or samples_per_shard= says how large shards are",
+        "recursive": "leave it out: folders are walked to their ends",
         "transform": "convert first; augment= of the Loader changes images while training",
     },
 }
@@ -73,7 +100,7 @@ def taken(who: str, given: Mapping[str, Any], options: type, named: Sequence[str
     for name in given:
         if name not in known:
             every = (*named, *known)
-            close = difflib.get_close_matches(name, every, 1)
+            close = difflib.get_close_matches(name, every, 1, 0.7)
             instead = f"did you mean {close[0]}?" if close else "there is no such option"
             raise TypeError(
                 f"{who} got an unexpected keyword argument {name!r}: "

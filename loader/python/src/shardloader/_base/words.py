@@ -41,6 +41,7 @@ def of_convert(error: ShardError) -> ShardError:
 def of_cache(error: ShardError) -> ShardError:
     """Of the folder that is `out` there, and in which a Source replaces nothing."""
     message = in_python(str(error)).replace(", or overwrite=True to replace the data set there", "")
+    message = re.sub(r"use refresh=True to [^\"]*, or another folder", "use another folder", message)
     return _told(error, re.sub(r'^out (?=")', "cache ", message))
 
 

@@ -83,6 +83,8 @@ def class_names(name: str, value: Any) -> dict[str, Any]:
         return {"classes_from": check.path(name, value)}
     if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
         check.refuse(name, value, "a list of names, a file with a name a line, or a data set")
+    if isinstance(value, (set, frozenset)):  # each process has another order of it
+        check.refuse(name, value, "names in the order of their labels: a set has no order, sorted(...) does")
     names = list(value)
     for one in names:
         if not isinstance(one, str):
@@ -154,6 +156,10 @@ class ConvertOptions(SampleOptions, total=False):
     work: Annotated[Path | None, check.path]
 
 
+# Their parameters beside the options.
+_NAMED = {"convert()": ("progress",), "Source()": ("cache", "cache_jobs"), "Writer()": ("columns",)}
+
+
 def for_library(who: str, images: Any, out: Any, given: Mapping[str, Any], options: type) -> dict[str, Any]:
     """The options as the C++ library takes them: only those that are given. who: named where one is not
     known."""
@@ -168,7 +174,7 @@ def for_library(who: str, images: Any, out: Any, given: Mapping[str, Any], optio
             "images is '-': a list on standard input is for the program; write it to a file, '@FILE'"
         )
     wanted: dict[str, Any] = {"images": source, "out": check.path("out", out)}
-    for name, value in taken(who, given, options).items():
+    for name, value in taken(who, given, options, _NAMED.get(who, ())).items():
         if name == "classes" and value is not None:
             wanted.update(value)
         elif value is not None:

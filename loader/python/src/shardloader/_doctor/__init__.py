@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .._base import check
@@ -56,7 +56,7 @@ def doctor(
     Raises InvalidArgumentError if there are too few batches, and what loader and step raise.
     """
     quiet = check.flag("quiet", quiet)
-    if not hasattr(loader, "__iter__"):
+    if not hasattr(loader, "__iter__") or isinstance(loader, (str, bytes, Mapping)):
         check.refuse("loader", loader, "an iterable of batches")
     if not callable(step):
         check.refuse("step", step, "a function that takes a batch")

@@ -104,7 +104,7 @@ def sequential_sampler() -> type[Sampler]:
 # The parameters of Loader beside its options.
 _NAMED = tuple(
     "data batch_size device framework shuffle sampling window_shards tail drop_last rank world_size augment "
-    "views fields as_stored progress".split()
+    "views fields as_stored progress cache".split()
 )
 
 
