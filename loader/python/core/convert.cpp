@@ -67,6 +67,7 @@ convert::Options options_of(const nb::dict& given) {
       const auto bytes = nb::cast<nb::bytes>(name);
       options.classes.emplace_back(bytes.c_str(), bytes.size());
     }
+  set(options.jobs, given, "jobs");
   // Never from the environment: a script that torchrun or srun started for training converts everything where
   // it calls this, and not one rank's part without a word.
   set(options.rank, given, "rank");
@@ -121,6 +122,10 @@ nb::list notes_of(const convert::Listing& found) {
 nb::dict found_in(const convert::Listing& found) {
   nb::dict result;
   result["notes"] = notes_of(found);
+  nb::list empty;
+  if (!found.classes.empty())
+    for (const std::string& folder : found.empty_folders) empty.append(text(folder));
+  result["empty_folders"] = empty;
   std::map<convert::SkipReason, std::uint64_t> skipped;
   for (const convert::Skip& skip : found.skipped) ++skipped[skip.reason];
   nb::dict reasons;

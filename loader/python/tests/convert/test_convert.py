@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 import tarfile
+import threading
 import types
 import warnings
 import zlib
@@ -694,3 +695,44 @@ def test_arrays_are_converted(tmp_path):
         image, label = data[i]
         assert label == 5 - i
         np.testing.assert_array_equal(image, pixels[i])
+
+
+def threads_of_conversion(images, out, jobs):
+    """The most threads that this process has while it converts, beside those before."""
+    before, most, done = len(os.listdir("/proc/self/task")), [0], threading.Event()
+
+    def count():
+        while not done.is_set():
+            most[0] = max(most[0], len(os.listdir("/proc/self/task")))
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    try:
+        sl.convert(images, out, jobs=jobs, resize=8, crop=8)
+    finally:
+        done.set()
+        counter.join()
+    return most[0] - before
+
+
+def test_jobs_is_the_number_of_threads(images, tmp_path):
+    few = min(threads_of_conversion(images, tmp_path / f"few{i}", 1) for i in range(3))
+    many = max(threads_of_conversion(images, tmp_path / f"many{i}", 12) for i in range(3))
+    assert many >= few + 8
+    with pytest.raises(sl.InvalidArgumentError, match="jobs is 1025; expected a whole number from 0 to 1024"):
+        sl.convert(images, tmp_path / "out", jobs=1025)
+    with pytest.raises(sl.InvalidArgumentError, match="jobs is 1025"):
+        sl.Source(images, jobs=1025)
+
+
+def test_folders_without_images_are_told(tmp_path):
+    folder = make_images(tmp_path / "images")
+    (folder / "aaa" / "notes").mkdir(parents=True)
+    for call in (lambda: sl.convert(folder, tmp_path / "out"), lambda: sl.Source(folder, preset="train")):
+        with pytest.warns(sl.ConversionWarning, match="1 folders of .* have no images .*'aaa'"):
+            call()
+    lines = ["path,label", *(f"{path.relative_to(folder)},1" for path in sorted(folder.glob("*/*.*")))]
+    (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*no images")
+        sl.Source(folder, preset="train", labels=tmp_path / "labels.csv")

@@ -42,6 +42,11 @@ def found(listing: Mapping[str, Any], where: str, told: bool = False) -> dict[st
     annotations, masks and pairs. Returns the counts that are members of a Conversion."""
     for note in () if told else listing["notes"]:
         warn(words.in_python(note))
+    if empty := listing["empty_folders"]:
+        warn(
+            f"{len(empty)} folders of {where!r} have no images and are no classes, so classes behind them "
+            f"have smaller numbers (the first: {empty[0]!r}): classes= names all classes"
+        )
     counts, firsts = listing["annotations"], listing["firsts"]
     for name, text in _LOST.items():
         if name in counts:

@@ -31,6 +31,10 @@ def _whole(name: str, value: Any) -> int:
     return check.whole(name, value, 0, 2**64 - 1)
 
 
+def _jobs(name: str, value: Any) -> int:
+    return check.whole(name, value, 0, 1024)
+
+
 def _whole_word(name: str, value: Any) -> str:
     return str(_whole(name, value))
 
@@ -127,7 +131,7 @@ class SampleOptions(TypedDict, total=False):
     max_pixels: Annotated[int | None, _whole]
     fast_decode: Annotated[bool, _flag, False]
     overwrite: Annotated[bool, _flag, False]
-    jobs: Annotated[int | None, _whole]
+    jobs: Annotated[int | None, _jobs]
 
 
 class ConvertOptions(SampleOptions, total=False):
