@@ -2,11 +2,12 @@
 """Nothing wrong in silence: arrays of images."""
 
 import io
+import json
 import struct
 import sys
 import zipfile
 
-from silence_support import SIDE, Silence, main, pixels, shardify, write
+from silence_support import SIDE, Silence, main, pixels, shardctl, shardify, write
 
 try:
     import numpy as np
@@ -400,6 +401,20 @@ class Arrays(Silence):
         self.expect_refused(
             [self.path / "in", "--labels", self.npy("y.npy", np.arange(1))], "give a CSV table"
         )
+
+    def test_stats_of_what_is_no_bytes_are_those_of_the_values(self):
+        random = np.random.default_rng(0)
+        deep = random.integers(0, 300, (6, 40, 50, 3)).astype(np.uint16)
+        floats = random.normal(5, 2, (6, 40, 50, 3)).astype(np.float32)
+        for name, array, unit in (("deep", deep, 65535), ("floats", floats, 1)):
+            with self.subTest(name):
+                file, out = write(self.path / f"{name}.npy", npy(array)), self.path / name
+                self.assert_code(shardify(file, out, "--size", "original"), 0)
+                found = json.loads(self.assert_code(shardctl("stats", "--json", out), 0).out)
+                values = array.astype(np.float64) / unit
+                np.testing.assert_allclose(found["mean"], values.mean((0, 1, 2)), rtol=1e-6)
+                np.testing.assert_allclose(found["std"], values.std((0, 1, 2)), rtol=1e-6)
+                self.assertEqual(found["packed_samples"], 0)
 
 
 if __name__ == "__main__":

@@ -398,6 +398,18 @@ class Csv(Silence):
             header="path,v,label\n",
         )
 
+    def test_rows_of_images_that_are_left_out_for_want_of_a_mask(self):
+        for i in (0, 2, 3, 5):
+            write(self.path / "masks" / f"{i}.png", picture(i))
+        kept = {f"{i}.png": i for i in (0, 2, 3, 5)}
+        self.samples = kept
+        more = ("--pair", f"near={self.path / 'masks'}", "--missing", "skip")
+        arguments = self.given([10, 11, 12, 13, 1.5, 15], *more)  # that of 4.png is no reason for floats
+        self.expect_stored(arguments, kept, {f"{i}.png": 10 + i for i in (0, 2, 3, 5)})
+        rows = "path,label\n" + "".join(f"{i}.png,{i}\n" for i in range(6)) + "7.png,7\n"
+        self.out = self.path / "unknown"
+        self.refused(rows, "line 8", "no such image", more=more)
+
 
 if __name__ == "__main__":
     main()

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <optional>
@@ -31,10 +32,12 @@
 namespace shard::ctl {
 namespace {
 
-// Exact: sums of bytes and of their squares fit 64 bits for up to 2.8e14 pixels.
+// Of bytes exact: their sums and those of their squares fit 64 bits for up to 2.8e14 pixels.
 struct Sums {
   std::vector<std::uint64_t> sum;  // by channel
   std::vector<std::uint64_t> squares;
+  std::vector<long double> wide;  // of values that are not bytes
+  std::vector<long double> wide_squares;
   std::uint64_t pixels = 0;
   std::uint64_t samples = 0;
   std::uint64_t skipped = 0;
@@ -50,6 +53,8 @@ struct Sums {
   void need(std::size_t channels) {
     sum.resize(std::max(sum.size(), channels));
     squares.resize(sum.size());
+    wide.resize(sum.size());
+    wide_squares.resize(sum.size());
   }
   void add(std::span<const std::uint8_t> packed, std::uint32_t channels) {
     need(channels);
@@ -63,11 +68,23 @@ struct Sums {
     pixels += packed.size() / channels;
     ++samples;
   }
+  void add(std::span<const double> packed, std::uint32_t channels) {
+    need(channels);
+    for (std::size_t i = 0; i < packed.size(); ++i) {
+      const long double value = packed[i];
+      wide[i % channels] += value;
+      wide_squares[i % channels] += value * value;
+    }
+    pixels += packed.size() / channels;
+    ++samples;
+  }
   void add(const Sums& other) {
     need(other.sum.size());
     for (std::size_t c = 0; c < other.sum.size(); ++c) {
       sum[c] += other.sum[c];
       squares[c] += other.squares[c];
+      wide[c] += other.wide[c];
+      wide_squares[c] += other.wide_squares[c];
     }
     pixels += other.pixels;
     samples += other.samples;
@@ -76,13 +93,18 @@ struct Sums {
     packed_values += other.packed_values;
     packed_bytes += other.packed_bytes;
   }
-  double mean(std::uint32_t c) const {
-    return static_cast<double>(sum[c]) / static_cast<double>(pixels) / 255.0;
-  }
+  double mean(std::uint32_t c) const { return static_cast<double>(first_moment(c)); }
   double std(std::uint32_t c) const {
-    const double m = mean(c);
-    const double second = static_cast<double>(squares[c]) / static_cast<double>(pixels) / (255.0 * 255.0);
-    return std::sqrt(std::max(0.0, second - m * m));
+    const long double m = first_moment(c);
+    const long double of_bytes = static_cast<long double>(squares[c]) / (255.0L * 255.0L);
+    const long double second = (of_bytes + wide_squares[c]) / static_cast<long double>(pixels);
+    return static_cast<double>(std::sqrt(std::max(0.0L, second - m * m)));
+  }
+
+ private:
+  // Either bytes or values that are none were added.
+  long double first_moment(std::uint32_t c) const {
+    return (static_cast<long double>(sum[c]) / 255.0L + wide[c]) / static_cast<long double>(pixels);
   }
 };
 
@@ -107,20 +129,31 @@ Sums of_samples(const Source& source, const StatsOptions& options, cli::Progress
   std::vector<Sums> sums(threads);
   std::vector<std::vector<std::byte>> samples(threads);
   std::vector<std::vector<std::uint8_t>> bytes(threads);
+  std::vector<std::vector<double>> values(threads);
+  std::atomic<bool> no_packed = false;
   parallel_for(threads, source.size(), [&](unsigned thread, std::uint64_t index) {
     SampleSpec of;
     if (!damage.survives(index, [&] { of = source.read(index, samples[thread]); })) return;
     bytes[thread].resize(static_cast<std::size_t>(of.elements()));
     denormalizer.bytes(samples[thread], bytes[thread]);
-    sums[thread].add(bytes[thread], spec.channels);
+    if (denormalizer.are_bytes(samples[thread], bytes[thread])) {
+      sums[thread].add(bytes[thread], spec.channels);
+    } else {  // 16 bits, or floats that are not those of bytes, which codec packed cannot hold
+      values[thread].resize(bytes[thread].size());
+      denormalizer.values(samples[thread], values[thread]);
+      sums[thread].add(values[thread], spec.channels);
+      no_packed = true;
+    }
     if (packer && index % step == 0) {
       const SampleSpec sized = spec.is_free() ? as_bytes.sized(of.height, of.width) : as_bytes;
-      const auto values = std::as_bytes(std::span(bytes[thread]));
-      sums[thread].add_packed(packer->encode(values, sized).size(), values.size());
+      const auto packed = std::as_bytes(std::span(bytes[thread]));
+      sums[thread].add_packed(packer->encode(packed, sized).size(), packed.size());
     }
     if (progress.due()) progress.update(fmt::format("{} of {} samples", index + 1, source.size()));
   });
-  return total(sums);
+  Sums all = total(sums);
+  if (no_packed) all.packed_samples = 0;
+  return all;
 }
 
 // What one thread needs to decode images as the train preset does.

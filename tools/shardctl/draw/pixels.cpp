@@ -20,15 +20,13 @@ std::uint32_t load32(std::span<const std::byte> bytes, std::uint64_t element) {
 
 }  // namespace
 
-Denormalizer::Denormalizer(const SampleSpec& spec, const Normalization& normalization) : spec_(spec) {
+Denormalizer::Denormalizer(const SampleSpec& spec, const Normalization& normalization)
+    : spec_(spec), normalization_(normalization) {
   if (spec.is_tensor())
     throw Error(ErrorCode::unsupported,
                 "samples of layout tensor are not images: they have no pixels to show");
   if (spec.dtype == DType::u8 || spec.dtype == DType::u16) return;
-  if (spec.channels > table_.size()) {
-    normalization_ = normalization;
-    return;
-  }
+  if (spec.channels > table_.size()) return;
   values_ = ValueTable(spec.dtype, normalization, spec.channels);
   if (size_bytes(spec.dtype) != 2) return;
   for (std::uint32_t channel = 0; channel < spec.channels; ++channel) {
@@ -69,6 +67,43 @@ void Denormalizer::bytes(std::span<const std::byte> sample, std::span<std::uint8
     for (std::uint64_t pixel = 0; pixel < pixels; ++pixel) {
       const std::uint64_t packed = pixel * spec_.channels + channel;
       out[packed] = value(sample, planes ? channel * pixels + pixel : packed, channel);
+    }
+  }
+}
+
+bool Denormalizer::are_bytes(std::span<const std::byte> sample, std::span<const std::uint8_t> bytes) const {
+  if (spec_.dtype == DType::u8) return true;
+  if (spec_.dtype == DType::u16 || spec_.channels > table_.size()) return false;
+  const std::uint64_t pixels = bytes.size() / spec_.channels;
+  const bool planes = spec_.layout == Layout::nchw;
+  for (std::uint32_t channel = 0; channel < spec_.channels; ++channel) {
+    for (std::uint64_t pixel = 0; pixel < pixels; ++pixel) {
+      const std::uint64_t packed = pixel * spec_.channels + channel;
+      const std::uint64_t element = planes ? channel * pixels + pixel : packed;
+      const std::uint32_t bits =
+          spec_.dtype == DType::f32 ? load32(sample, element) : load16(sample, element);
+      if (values_.bits[channel][bytes[packed]] != bits) return false;
+    }
+  }
+  return true;
+}
+
+double Denormalizer::exact_value(std::span<const std::byte> sample, std::uint64_t element,
+                                 std::uint32_t channel) const {
+  if (spec_.dtype == DType::u8) return std::to_integer<std::uint8_t>(sample[element]) / 255.0;
+  if (spec_.dtype == DType::u16) return load16(sample, element) / 65535.0;
+  const std::uint32_t bits = spec_.dtype == DType::f32 ? load32(sample, element) : load16(sample, element);
+  return double{value_of_bits(spec_.dtype, bits)} * std_of(normalization_, channel) +
+         mean_of(normalization_, channel);
+}
+
+void Denormalizer::values(std::span<const std::byte> sample, std::span<double> out) const {
+  const std::uint64_t pixels = out.size() / spec_.channels;
+  const bool planes = spec_.layout == Layout::nchw;
+  for (std::uint32_t channel = 0; channel < spec_.channels; ++channel) {
+    for (std::uint64_t pixel = 0; pixel < pixels; ++pixel) {
+      const std::uint64_t packed = pixel * spec_.channels + channel;
+      out[packed] = exact_value(sample, planes ? channel * pixels + pixel : packed, channel);
     }
   }
 }

@@ -29,14 +29,20 @@ class Denormalizer {
   // The same as RGB [row, column, 3]: one or two channels become gray, a fourth is left out. `out` is height
   // x width x 3.
   void rgb(std::span<const std::byte> sample, std::span<std::uint8_t> out) const;
+  // Whether bytes() of the sample are all that it says: no value lies between two bytes or beyond them.
+  bool are_bytes(std::span<const std::byte> sample, std::span<const std::uint8_t> bytes) const;
+  // The same as numbers, as `mean` and `std` of a conversion take them: a byte / 255, a value of u16 / 65535,
+  // a float with its normalization undone.
+  void values(std::span<const std::byte> sample, std::span<double> out) const;
 
  private:
+  double exact_value(std::span<const std::byte> sample, std::uint64_t element, std::uint32_t channel) const;
   std::uint8_t value(std::span<const std::byte> sample, std::uint64_t element, std::uint32_t channel) const;
   std::uint8_t nearest_byte(std::uint32_t bits, std::uint32_t channel) const;
 
   SampleSpec spec_;
   ValueTable values_;
-  Normalization normalization_;                     // more than four channels
+  Normalization normalization_;
   std::array<std::vector<std::uint8_t>, 4> table_;  // 16-bit dtypes: nearest_byte() by [channel][bits]
 };
 

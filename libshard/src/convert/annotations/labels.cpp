@@ -203,6 +203,13 @@ class ImageTable {
              fmt::format("{} is an image, and also begins the line that names the columns: rename the "
                          "image",
                          quoted(header_.fields[0])));
+    std::erase_if(rows_, [&](const CsvRow& row) {
+      const std::string& path = row.fields[0];
+      const std::vector<std::string>& without = list.without_files;
+      return std::binary_search(without.begin(), without.end(), path) ||
+             (!is_input(path) &&
+              std::binary_search(without.begin(), without.end(), std::string(without_blanks(path))));
+    });
     for (CsvRow& row : rows_) {
       std::string& path = row.fields[0];
       if (!is_input(path)) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <filesystem>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "convert/plan/small_images.hpp"
 #include "convert/publish/claim.hpp"
 #include "convert/publish/journal.hpp"
+#include "convert/sources/input_file.hpp"
 #include "convert/sources/source_kind.hpp"
 #include "format/dataset/dataset_part.hpp"
 #include "shard/convert/image_cache.hpp"
@@ -136,6 +138,25 @@ std::shared_ptr<const Plan> plan_for_source(Options& options, const Hooks& hooks
 
 constexpr CodecSpec kJpegOfCache{CodecSpec::Kind::jpeg};
 
+// No file that can be read is of another kind than its name says: it would be encoded. Servers are not asked.
+bool begin_as_jpeg(const InputList& list, unsigned threads) {
+  constexpr std::size_t kFront = 3;
+  std::atomic<bool> all = true;
+  std::vector<std::unique_ptr<InputReader>> readers(threads);
+  parallel_for(threads, list.inputs.size(), [&](unsigned thread, std::uint64_t i) {
+    const Input& input = list.inputs[i];
+    if (!all || list.on_server(input)) return;
+    if (!readers[thread]) readers[thread] = std::make_unique<InputReader>(list);
+    try {
+      const auto front = readers[thread]->read_front(input, kFront);
+      const bool jpeg = front.size() >= 2 && front[0] == std::byte{0xFF} && front[1] == std::byte{0xD8};
+      if (front.size() >= kFront && !jpeg) all = false;
+    } catch (const UnreadableInput&) {  // it becomes a reject, or is read later
+    }
+  });
+  return all;
+}
+
 bool stores_jpeg_files(const Options& options, const Plan& plan) {
   const auto is_jpeg = [](const Input& input) {
     std::string end = std::filesystem::path(input.key()).extension();
@@ -144,7 +165,8 @@ bool stores_jpeg_files(const Options& options, const Plan& plan) {
   };
   return keeps_jpeg_files(options.preprocess, kJpegOfCache) &&
          kJpegOfCache.can_hold(options.preprocess.sample_spec()) &&
-         std::all_of(plan.list.inputs.begin(), plan.list.inputs.end(), is_jpeg);
+         std::all_of(plan.list.inputs.begin(), plan.list.inputs.end(), is_jpeg) &&
+         begin_as_jpeg(plan.list, options.threads());
 }
 
 Dataset all_of(const Options& options, std::shared_ptr<const SourceImages> images) {

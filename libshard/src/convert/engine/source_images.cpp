@@ -113,6 +113,33 @@ struct SourceImages::Shared {
   }
 };
 
+namespace {
+
+// Codecs that make other batches than images which are not converted: a loader computes with the bytes of
+// packed floats, and a field that is encoded as JPEG loses a little.
+void refuse_codecs(const DatasetSpec& spec) {
+  const auto refuse = [](const std::string& what) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        what + ", which images that are not converted do not have: leave `codec` out, or convert them");
+  };
+  const auto is_packed_float = [](const CodecSpec& codec, DType dtype) {
+    return codec.kind == CodecSpec::Kind::packed && is_floating(dtype);
+  };
+  if (is_packed_float(spec.codec, spec.spec.dtype))
+    refuse("codec packed of float samples: batches are computed from their bytes");
+  for (const FieldSpec& field : spec.fields) {
+    if (is_packed_float(field.codec, field.spec.dtype))
+      refuse(fmt::format("field {}: codec packed of floats: batches are computed from their bytes",
+                         quoted(field.name)));
+    if (field.codec.kind == CodecSpec::Kind::jpeg)
+      refuse(fmt::format("field {}: codec {} gives its pixels other values", quoted(field.name),
+                         to_string(field.codec)));
+  }
+}
+
+}  // namespace
+
 SourceImages::SourceImages(std::shared_ptr<const Plan> plan, const Options& options, const Hooks& hooks,
                            std::shared_ptr<const CachedSamples> cache)
     : plan_(std::move(plan)),
@@ -121,6 +148,7 @@ SourceImages::SourceImages(std::shared_ptr<const Plan> plan, const Options& opti
       spec_(convert::spec_of(options, *plan_)),
       shared_(nullptr) {
   if (!cache_) options_.no_sample_digest = false;  // which would leave JPEG files undecoded
+  refuse_codecs(spec_);
   spec_.codec = {};
   for (std::size_t i = 0; i < spec_.fields.size(); ++i) {
     spec_.fields[i].codec = {};

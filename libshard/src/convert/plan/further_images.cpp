@@ -249,8 +249,12 @@ void choose_spec(const image::PreprocessOptions& preprocess, const Options& opti
 void take_inputs_with_files(const std::vector<std::uint32_t>& found, InputList& list) {
   std::vector<Input> taken;
   for (std::size_t i = 0; i < found.size(); ++i)
-    if (found[i] != kNoFile) taken.push_back(std::move(list.inputs[i]));
+    if (found[i] != kNoFile)
+      taken.push_back(std::move(list.inputs[i]));
+    else
+      list.without_files.push_back(std::move(list.inputs[i].path));
   list.inputs = std::move(taken);
+  std::sort(list.without_files.begin(), list.without_files.end());
 }
 
 }  // namespace

@@ -125,6 +125,8 @@ struct InputList {
   std::vector<Reject> rejects;
   // Sorted by key.
   std::vector<Skip> skipped;
+  // Paths of inputs that are left out because they lack a file of further images (--missing skip), sorted.
+  std::vector<std::string> without_files;
   // The number of inputs that are left out because the table of labels does not name them (--unlisted skip).
   std::uint64_t unlisted = 0;
 };

@@ -463,3 +463,77 @@ def test_a_file_that_cannot_be_read_for_a_moment_comes_back(tmp_path):
         for epoch in (1, 2):  # batches of the first one were begun before
             for _ in loader.epoch(epoch):
                 pass
+
+
+def changes(how, folder, table):
+    """Changes what a Source was made of."""
+    first, other = sorted(folder.glob("*/*"))[:2]
+    if how == "a file":
+        data = other.read_bytes()
+        first.unlink()
+        first.write_bytes(data)
+    elif how == "the table":
+        table.write_text("".join(f"{line.split(',')[0]},7\n" for line in table.read_text().splitlines()))
+    else:
+        (folder / "+").mkdir()
+        (folder / "+" / "1.png").write_bytes(png(1))
+
+
+@pytest.mark.parametrize("how", ["a file", "the table", "a class"])
+@pytest.mark.parametrize("loop", ["at once", "later"])
+def test_a_loop_without_a_loader_is_of_what_the_source_listed(tmp_path, how, loop):
+    folder, table = make_images(tmp_path / "in"), tmp_path / "l.csv"
+    paths = sorted(path.relative_to(folder) for path in folder.glob("*/*"))
+    table.write_text("".join(f"{path},{number}\n" for number, path in enumerate(paths)))
+    source = sl.Source(folder, preset="train", squash=(48, 40), labels=table if how == "the table" else None)
+    labels = source.labels.copy()
+    images = [source[i][0].copy() for i in range(len(source))]
+    options = {"shuffle": False, "drop_last": False, "layout": "nhwc", "framework": "numpy"}
+    if loop == "later":
+        batches = sl.Loader(source, 4, **options).epoch(0)
+    changes(how, folder, table)
+    if loop == "at once":
+        batches = iter(sl.Loader(source, 4, **options))
+    found = []
+    try:
+        for batch in batches:
+            copies = map(np.copy, batch.images)
+            found.extend(zip(batch.ids.tolist(), batch.labels.tolist(), copies, strict=True))
+    except sl.InvalidArgumentError:
+        assert how == "a file"
+    else:
+        assert how != "a file" and len(found) == len(source)
+    for i, label, image in found:
+        assert label == labels[i]
+        np.testing.assert_array_equal(image, images[i])
+
+
+def test_a_data_set_that_is_replaced_is_not_taken_in_the_middle(photos, tmp_path):
+    sl.convert(photos, tmp_path / "out", preset="train", size=32)
+    data = sl.Dataset(tmp_path / "out")
+    kept = [data[i][0].copy() for i in range(len(data))]
+    options = {"shuffle": False, "layout": "nhwc", "framework": "numpy"}
+    batches = sl.Loader(data, 8, **options).epoch(0)
+    sl.convert(photos, tmp_path / "out", preset="train", size=32, filter="bicubic", overwrite=True)
+    for batch in batches:
+        for i, image in zip(batch.ids.tolist(), batch.images, strict=True):
+            np.testing.assert_array_equal(image, kept[i])
+
+
+@pytest.mark.parametrize(
+    "options, why",
+    [
+        ({"preset": "eval", "codec": "packed"}, "codec packed of float samples"),
+        (
+            {"preset": "train", "pairs": "FOLDER,codec=jpeg:80"},
+            "field .*codec jpeg:80 gives its pixels other",
+        ),
+        ({"preset": "train", "pairs": "FOLDER,dtype=f32,codec=packed"}, "field .*codec packed of floats"),
+    ],
+)
+def test_codecs_that_would_make_other_batches_are_refused(photos, tmp_path, options, why):
+    if "pairs" in options:
+        options = {**options, "pairs": {"p": options["pairs"].replace("FOLDER", str(photos))}}
+    for cache in (None, tmp_path / "cache"):
+        with pytest.raises(sl.InvalidArgumentError, match=why + ".*leave codec out, or convert"):
+            sl.Source(photos, cache=cache, **options)

@@ -2,9 +2,9 @@
 
     Loader ----> Engine <---- Epoch        nothing points back: each dies when its last holder lets go
 
-The Loader is what a program holds. When it is gone, the C++ loader ends at once (threads, memory, shards),
-even though an iterator may be left in a traceback or a notebook's variable. An epoch that is iterated on all
-the same makes it again, where it was: `for batch in sl.Loader(...)` is such a loop.
+The Loader is what a program holds. When it is gone, the C++ loader ends at once (threads, memory), even
+though an iterator may be left in a traceback or a notebook's variable. An epoch that is iterated on all the
+same makes it again, where it was and of the same data set: `for batch in sl.Loader(...)` is such a loop.
 """
 
 from __future__ import annotations
@@ -101,8 +101,7 @@ class Engine:
         framework: Framework,
         given: Placement | None,
     ) -> None:
-        self._path, self._recipe, self._caches = data.path, data._recipe, data._caches
-        self._identity = (data.info["fingerprint"], _core.selection_digest(data._core))
+        self._recipe, self._caches = data._recipe, data._caches
         self._columns, self._texts = delivered_names(data, options.get("flat") or ())
         if options.get("mix"):
             self._columns = (*self._columns, "labels_b", "share")
@@ -114,7 +113,7 @@ class Engine:
         self._fixed = given is not None  # rank and world size were named by the caller
 
         self.lock = threading.Lock()
-        self._data: Dataset | None = data  # None: the C++ loader is not there
+        self._data = data  # as it was opened: opened again it might be another one
         self._core: Any = None
         self._closed = False
         self._placement = placement() if given is None else given
@@ -153,13 +152,6 @@ class Engine:
         if self._closed:
             raise InvalidArgumentError("the loader was closed")
         if self._core is None:
-            if self._data is None:
-                data = Dataset._cooked(self._recipe)
-                if (data.info["fingerprint"], _core.selection_digest(data._core)) != self._identity:
-                    raise InvalidArgumentError(
-                        f"{self._path} is not the data set that this epoch was begun with: make a new Loader"
-                    )
-                self._data, self._caches = data, data._caches
             rank, world_size = self._placement
             options = {**self._options, "rank": rank, "world_size": world_size}
             try:
@@ -200,7 +192,7 @@ class Engine:
     def _park(self) -> None:
         """Ends the C++ loader for now."""
         self._end_report()
-        core, self._core, self._data, self._orphan = self._core, None, None, False
+        core, self._core, self._orphan = self._core, None, False
         if core is None:
             return
         try:
