@@ -37,7 +37,8 @@ class Source(Dataset):
     images, options: as in convert(), without those about what is written, and with the same default preset,
         "train". But if none says how large samples are (preset, resize, crop, squash, size, longest,
         shortest, area), images keep their size (size="original"). codec has no effect but that of "jpeg" on
-        images that are no JPEG files.
+        images that are no JPEG files; codecs with which a conversion gives other batches than pixels do
+        ("packed" of float samples, and of float fields; "jpeg" of fields) are refused.
 
     Samples, keys, labels, columns and a loader's batches are those of convert() with the same options, as
     long as no image is a reject there, so training may begin before a conversion, and go on with its data
@@ -56,12 +57,13 @@ class Source(Dataset):
         byte for byte; from then on the Source is that data set, unless images were rejected. Any number of
         processes on any machines may use the folder at once, and what a killed one has stored is used. While
         the disk is full nothing is stored, and a RuntimeWarning says so. Without codec=, images that keep
-        their size and are all named as JPEG files are stored with codec="jpeg" and no_sample_digest=True.
-        Source.cache says how far it is.
+        their size and are all JPEG files, by their names and first bytes, are stored with codec="jpeg" and
+        no_sample_digest=True. Source.cache says how far it is.
     cache_jobs: threads that finish shards. None: an eighth of the CPUs, at least 1.
 
     Raises as convert() does. With a cache: InvalidArgumentError if the folder holds another data set, or
-    one of other options, naming what differs, or samples of images that were replaced since.
+    one of other options, naming what differs, or samples of images that were replaced since. Once the folder is
+    finished, only names and sizes of the images are compared with it: `shardctl compare` compares bytes.
     """
 
     def __init__(
