@@ -62,8 +62,8 @@ class Source(Dataset):
     cache_jobs: threads that finish shards. None: an eighth of the CPUs, at least 1.
 
     Raises as convert() does. With a cache: InvalidArgumentError if the folder holds another data set, or
-    one of other options, naming what differs, or samples of images that were replaced since. Once the folder is
-    finished, only names and sizes of the images are compared with it: `shardctl compare` compares bytes.
+    one of other options, naming what differs, or samples of images that were replaced since. Once the
+    folder is finished, only names and sizes of the images are compared: `shardctl compare` compares bytes.
     """
 
     def __init__(
