@@ -69,8 +69,8 @@ enum class ResizeKind : std::uint8_t {
   // torchvision's Resize((h, w)).
   squash,
   // The largest size that fits into resize_height x resize_width: both sides times the smaller of the two
-  // ratios (a double, as the product), rounded half to even, at least 1. It lies in the middle (an odd pixel is right or below), and the
-  // rest has the value `fill`.
+  // ratios (a double, as the product), rounded half to even, at least 1. It lies in the middle (an odd pixel
+  // is right or below), and the rest has the value `fill`.
   letterbox,
   // The smallest size that covers resize_height x resize_width: both sides times the larger of the two
   // ratios (a double, as the product), rounded half to even. Without a crop, the middle of that is delivered.
