@@ -160,7 +160,10 @@ std::vector<BadOption> bad_options() {
        {"normalization", "mean inf", "channel 1", "finite"}},
       {"normalization std",
        [=](auto& o) { normalized(o, 0.5F, 0); },
-       {"normalization", "std 0 ", "channel 1", "not 0"}},
+       {"normalization", "std 0 ", "channel 1", "above 0"}},
+      {"normalization std below 0",
+       [=](auto& o) { normalized(o, 0.5F, -0.25F); },
+       {"normalization", "std -0.25 ", "channel 1", "above 0"}},
   };
 }
 

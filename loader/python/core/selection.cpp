@@ -168,6 +168,7 @@ void bind_selection(nb::module_& module) {
     self.data->save_selection(name);
   });
   module.def("selection_digest", [](const DatasetHandle& self) { return self.data->selection_digest(); });
+  module.def("source_digest", [](const DatasetHandle& self) { return self.data->info().source_digest; });
   module.def("sampling_mix", &mix);
   module.def("sampling_balanced", &balanced);
   module.def("sampling_weighted", &weighted);

@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import pickle
+import shutil
 import tarfile
 import time
 import warnings
@@ -537,3 +538,24 @@ def test_codecs_that_would_make_other_batches_are_refused(photos, tmp_path, opti
     for cache in (None, tmp_path / "cache"):
         with pytest.raises(sl.InvalidArgumentError, match=why + ".*leave codec out, or convert"):
             sl.Source(photos, cache=cache, **options)
+
+
+def test_a_state_of_other_images_is_refused(photos, tmp_path):
+    folder = tmp_path / "in"
+    shutil.copytree(photos, folder)
+    options = {"preset": "train", "size": 32}
+    loader = sl.Loader(sl.Source(folder, **options), 8, framework="numpy")
+    next(iter(loader))
+    state = loader.state_dict()
+    assert set(state) == {"epoch", "batch", "state", "inputs"}
+    sl.convert(folder, tmp_path / "out", **options)
+    for same in (sl.Source(folder, **options), sl.Dataset(tmp_path / "out")):
+        resumed = sl.Loader(same, 8, framework="numpy")
+        resumed.load_state_dict(state)
+        assert next(iter(resumed)).batch_index == 1
+    first = sorted(folder.glob("*/*"))[0]
+    first.rename(folder / "emu" / "zz.jpg")  # as many images as before, each with another number
+    other = sl.Loader(sl.Source(folder, **options), 8, framework="numpy")
+    with pytest.raises(sl.InvalidArgumentError, match="the state is of other images"):
+        other.load_state_dict(state)
+    other.load_state_dict({name: value for name, value in state.items() if name != "inputs"})

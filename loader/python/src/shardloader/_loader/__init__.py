@@ -441,11 +441,11 @@ class Loader:
         """The position of the loader: plain values, the same on every rank, for torch.save, JSON or pickle.
 
         "epoch" is the epoch, and "batch" the number of its batches that were delivered. In the body of the
-        loop, the current batch counts as delivered.
+        loop, the current batch counts as delivered. "inputs" tells images and labels from others.
         """
         engine, self = self._engine, None  # type: ignore[assignment]
         epoch, batch, text = engine.core().state()
-        return {"epoch": epoch, "batch": batch, "state": text}
+        return {"epoch": epoch, "batch": batch, "state": text, "inputs": engine.inputs}
 
     def load_state_dict(self, state: dict[str, Any], *, keep_views: bool | None = None) -> None:
         """Continues from a state: loader.epoch(state["epoch"]), or iterating over the loader, is then the
@@ -460,7 +460,7 @@ class Loader:
             if not isinstance(state, Mapping) or not isinstance(state.get("state"), str):
                 check.refuse("state", state, "what state_dict() returns")
             keep_views = None if keep_views is None else check.flag("keep_views", keep_views)
-            changed = self._engine.load(state["state"], keep_views)
+            changed = self._engine.load(state["state"], state.get("inputs"), keep_views)
             self._describe()
             if changed and keep_views is None:
                 warnings.warn(

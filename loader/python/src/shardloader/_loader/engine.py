@@ -102,6 +102,7 @@ class Engine:
         given: Placement | None,
     ) -> None:
         self._recipe, self._caches = data._recipe, data._caches
+        self._path, self.inputs = data.path, str(_core.source_digest(data._core))
         self._columns, self._texts = delivered_names(data, options.get("flat") or ())
         if options.get("mix"):
             self._columns = (*self._columns, "labels_b", "share")
@@ -436,8 +437,15 @@ class Engine:
         with self.lock:
             return self._alive()
 
-    def load(self, text: str, keep_views: bool | None) -> bool:
-        """True: the views are those of the state, and not those that this loader had."""
+    def load(self, text: str, inputs: Any, keep_views: bool | None) -> bool:
+        """True: the views are those of the state, and not those that this loader had. inputs: None of a state
+        that does not say."""
+        if inputs not in (None, self.inputs):
+            raise InvalidArgumentError(
+                f"cannot resume: the state is of other images, or of other labels, than {self._path!r} has "
+                f"(digest {inputs!r}, here {self.inputs!r}): open those of the run that wrote it; without "
+                '"inputs" in the state its positions are taken as they are'
+            )
         with self.lock:
             self._settle(begins=False)
             before = _views_of(self._alive().state()[2])
