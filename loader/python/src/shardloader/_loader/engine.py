@@ -442,8 +442,8 @@ class Engine:
         that does not say."""
         if inputs not in (None, self.inputs):
             raise InvalidArgumentError(
-                f"cannot resume: the state is of other images, or of other labels, than {self._path!r} has "
-                f"(digest {inputs!r}, here {self.inputs!r}): open those of the run that wrote it; without "
+                f"cannot resume: the state is of a data set of other images or labels than {self._path!r} has "
+                f"(digest {inputs!r}, here {self.inputs!r}): open the data set of the run that wrote it; without "
                 '"inputs" in the state its positions are taken as they are'
             )
         with self.lock:
