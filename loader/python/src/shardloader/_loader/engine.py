@@ -442,9 +442,9 @@ class Engine:
         that does not say."""
         if inputs not in (None, self.inputs):
             raise InvalidArgumentError(
-                f"cannot resume: the state is of a data set of other images or labels than {self._path!r} has "
-                f"(digest {inputs!r}, here {self.inputs!r}): open the data set of the run that wrote it; without "
-                '"inputs" in the state its positions are taken as they are'
+                f"cannot resume: the state is of a data set of other images or labels than {self._path!r} "
+                f"has (digest {inputs!r}, here {self.inputs!r}): open the data set of the run that wrote it; "
+                'without "inputs" in the state its positions are taken as they are'
             )
         with self.lock:
             self._settle(begins=False)
