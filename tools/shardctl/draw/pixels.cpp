@@ -60,32 +60,35 @@ std::uint8_t Denormalizer::nearest_byte(std::uint32_t bits, std::uint32_t channe
                      : std::uint8_t{0};  // NaN: 0
 }
 
-void Denormalizer::bytes(std::span<const std::byte> sample, std::span<std::uint8_t> out) const {
-  const std::uint64_t pixels = out.size() / spec_.channels;
+// visit(place in [row, column, channel], place in the sample, channel) for each element, until it returns
+// false. Whether none did.
+template <class Visit>
+bool Denormalizer::each(std::uint64_t elements, const Visit& visit) const {
+  const std::uint64_t pixels = elements / spec_.channels;
   const bool planes = spec_.layout == Layout::nchw;
   for (std::uint32_t channel = 0; channel < spec_.channels; ++channel) {
     for (std::uint64_t pixel = 0; pixel < pixels; ++pixel) {
       const std::uint64_t packed = pixel * spec_.channels + channel;
-      out[packed] = value(sample, planes ? channel * pixels + pixel : packed, channel);
+      if (!visit(packed, planes ? channel * pixels + pixel : packed, channel)) return false;
     }
   }
+  return true;
+}
+
+void Denormalizer::bytes(std::span<const std::byte> sample, std::span<std::uint8_t> out) const {
+  each(out.size(), [&](std::uint64_t to, std::uint64_t from, std::uint32_t channel) {
+    out[to] = value(sample, from, channel);
+    return true;
+  });
 }
 
 bool Denormalizer::are_bytes(std::span<const std::byte> sample, std::span<const std::uint8_t> bytes) const {
   if (spec_.dtype == DType::u8) return true;
   if (spec_.dtype == DType::u16 || spec_.channels > table_.size()) return false;
-  const std::uint64_t pixels = bytes.size() / spec_.channels;
-  const bool planes = spec_.layout == Layout::nchw;
-  for (std::uint32_t channel = 0; channel < spec_.channels; ++channel) {
-    for (std::uint64_t pixel = 0; pixel < pixels; ++pixel) {
-      const std::uint64_t packed = pixel * spec_.channels + channel;
-      const std::uint64_t element = planes ? channel * pixels + pixel : packed;
-      const std::uint32_t bits =
-          spec_.dtype == DType::f32 ? load32(sample, element) : load16(sample, element);
-      if (values_.bits[channel][bytes[packed]] != bits) return false;
-    }
-  }
-  return true;
+  return each(bytes.size(), [&](std::uint64_t to, std::uint64_t from, std::uint32_t channel) {
+    const std::uint32_t bits = spec_.dtype == DType::f32 ? load32(sample, from) : load16(sample, from);
+    return values_.bits[channel][bytes[to]] == bits;
+  });
 }
 
 double Denormalizer::exact_value(std::span<const std::byte> sample, std::uint64_t element,
@@ -98,14 +101,10 @@ double Denormalizer::exact_value(std::span<const std::byte> sample, std::uint64_
 }
 
 void Denormalizer::values(std::span<const std::byte> sample, std::span<double> out) const {
-  const std::uint64_t pixels = out.size() / spec_.channels;
-  const bool planes = spec_.layout == Layout::nchw;
-  for (std::uint32_t channel = 0; channel < spec_.channels; ++channel) {
-    for (std::uint64_t pixel = 0; pixel < pixels; ++pixel) {
-      const std::uint64_t packed = pixel * spec_.channels + channel;
-      out[packed] = exact_value(sample, planes ? channel * pixels + pixel : packed, channel);
-    }
-  }
+  each(out.size(), [&](std::uint64_t to, std::uint64_t from, std::uint32_t channel) {
+    out[to] = exact_value(sample, from, channel);
+    return true;
+  });
 }
 
 void Denormalizer::rgb(std::span<const std::byte> sample, std::span<std::uint8_t> out) const {

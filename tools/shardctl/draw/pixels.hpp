@@ -36,6 +36,8 @@ class Denormalizer {
   void values(std::span<const std::byte> sample, std::span<double> out) const;
 
  private:
+  template <class Visit>
+  bool each(std::uint64_t elements, const Visit& visit) const;
   double exact_value(std::span<const std::byte> sample, std::uint64_t element, std::uint32_t channel) const;
   std::uint8_t value(std::span<const std::byte> sample, std::uint64_t element, std::uint32_t channel) const;
   std::uint8_t nearest_byte(std::uint32_t bits, std::uint32_t channel) const;
