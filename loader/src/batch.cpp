@@ -31,10 +31,16 @@ void LentSlot::give_back() {
   Slot* const slot = std::exchange(slot_, nullptr);
   try {
     std::vector<Event> readers;
-    for (const StreamRef& stream : streams_)
-      if (!stream.ended()) readers.push_back(ring_->device().record(stream));
-    if (readers.empty()) readers.push_back(slot->ready_event);
-    ring_->give_back(slot, std::move(readers));
+    std::vector<StreamRef> reading;
+    for (const StreamRef& stream : streams_) {
+      if (stream.ended()) continue;
+      if (slot->batches > 1 && stream.cannot_end_unnoticed())
+        reading.push_back(stream);
+      else
+        readers.push_back(ring_->device().record(stream));
+    }
+    if (readers.empty() && reading.empty()) readers.push_back(slot->ready_event);
+    ring_->give_back(slot, std::move(readers), reading);
   } catch (const std::exception& error) {
     const auto* const known = dynamic_cast<const Error*>(&error);
     const Error failure(
@@ -93,7 +99,11 @@ void LentSlot::wait_on(StreamRef stream) {
   // Allocates now, so that remember_locked() cannot fail after the stream was told to wait.
   streams_.reserve(streams_.size() + 1);
   try {
-    ring_->device().wait(stream, slot_->ready_event);
+    const bool once_for_all = slot_->batches > 1 && stream.cannot_end_unnoticed();
+    if (!once_for_all || !ring_->is_waiting(*slot_, stream)) {
+      ring_->device().wait(stream, slot_->ready_event);
+      if (once_for_all) ring_->waits(*slot_, stream);
+    }
     if (ring_->device().info().kind == DeviceKind::host && slot_->ready_event.done()) {
       slot_->copied_event.wait();
       check_verdict();

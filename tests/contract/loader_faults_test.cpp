@@ -362,8 +362,10 @@ TEST_P(FaultsOfResident, KeepsNothingOnTheDeviceThatCouldNotBeRead) {
     const bool of_shard = mapping.data() <= source && source < mapping.data() + mapping.size();
     if (of_shard && !std::exchange(cut, true)) fs::resize_file(shard(2), 4096);
   });
-  EXPECT_SHARD_ERROR(drain(loader), ErrorCode::corrupt, "shard-2.safetensors\": sample 0 (\"k57\")");
+  // The first one that is read in place: those before it may have come through staging memory.
+  EXPECT_SHARD_ERROR(drain(loader), ErrorCode::corrupt, "shard-2.safetensors\": sample ");
   limited_->call_before_reads({});
+  EXPECT_TRUE(cut);
   restore_in_place(2);
   for (std::uint64_t epoch = 1; epoch < 3; ++epoch) {
     loader.start_epoch(epoch);

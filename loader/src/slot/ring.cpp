@@ -95,9 +95,22 @@ bool Ring::wait_ready(std::chrono::milliseconds timeout) {
   return changed_.wait_for(lock, timeout, [&] { return pop_ends(); });
 }
 
-void Ring::give_back(Slot* slot, std::vector<Event> readers) {
+bool Ring::is_waiting(const Slot& slot, StreamRef stream) const {
+  const std::lock_guard lock(mutex_);
+  return std::find(slot.waiting.begin(), slot.waiting.end(), stream) != slot.waiting.end();
+}
+
+void Ring::waits(Slot& slot, StreamRef stream) {
+  const std::lock_guard lock(mutex_);
+  slot.waiting.push_back(std::move(stream));
+}
+
+void Ring::give_back(Slot* slot, std::vector<Event> readers, std::span<const StreamRef> reading) {
   const std::lock_guard lock(mutex_);
   slot->readers.insert(slot->readers.end(), readers.begin(), readers.end());
+  for (const StreamRef& stream : reading)
+    if (std::find(slot->reading.begin(), slot->reading.end(), stream) == slot->reading.end())
+      slot->reading.push_back(stream);
   ++slot->given_back;
   const bool is_ready = !ready_.empty() && ready_.front() == slot;  // the rest of it is to be handed out
   if (slot->given_back == slot->handed_out && !is_ready) become_free(slot);
@@ -105,6 +118,10 @@ void Ring::give_back(Slot* slot, std::vector<Event> readers) {
 
 // All that was handed out of it is back, and nothing else will be.
 void Ring::become_free(Slot* slot) {
+  for (const StreamRef& stream : slot->reading)
+    if (!stream.ended()) slot->readers.push_back(device_->record(stream));
+  slot->reading.clear();
+  slot->waiting.clear();
   slot->released = std::exchange(slot->readers, {});
   slot->handed_out = slot->given_back = 0;
   if (std::exchange(slot->lent, false)) --lent_;
@@ -120,7 +137,13 @@ void Ring::leave_unread(Slot* slot) {
     slot->readers.push_back(slot->ready_event);
   else
     slot->readers = std::move(slot->released);  // nothing was made after the batch before
-  if (slot->given_back == slot->handed_out) become_free(slot);
+  if (slot->given_back != slot->handed_out) return;
+  try {
+    become_free(slot);
+  } catch (...) {
+    if (!failure_) failure_ = std::current_exception();
+    failed_.store(true, std::memory_order_release);
+  }
 }
 
 void Ring::stop() {

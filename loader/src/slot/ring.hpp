@@ -25,6 +25,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "slot/slot.hpp"
@@ -53,8 +54,13 @@ class Ring {
   Pop pop_ready(Slot*& slot, std::size_t& batch);
   // Waits until pop_ready() would not have to wait. False: `timeout` passed before.
   bool wait_ready(std::chrono::milliseconds timeout);
-  // What pop_ready() handed out comes back. `readers`: the work that may still read it.
-  void give_back(Slot* slot, std::vector<Event> readers);
+  // Whether the stream waits for what is in this lent slot, and that it does from now on.
+  bool is_waiting(const Slot& slot, StreamRef stream) const;
+  void waits(Slot& slot, StreamRef stream);
+  // What pop_ready() handed out comes back. `readers`: the work that may still read it. `reading`: streams
+  // whose work may, and which cannot end unnoticed: an event is recorded in them once all of the slot is
+  // back. Throws their errors; the slot is not used again then.
+  void give_back(Slot* slot, std::vector<Event> readers, std::span<const StreamRef> reading = {});
 
   // acquire() and pop_ready() return from now on, until drain(). Batches that are not lent are unwanted.
   void stop();

@@ -26,7 +26,8 @@ inline StreamRef cuda_stream(CUstream_st* stream) noexcept {
   constexpr std::uintptr_t kLegacy = 1;     // cudaStreamLegacy
   constexpr std::uintptr_t kPerThread = 2;  // cudaStreamPerThread
   StreamRef ref;
-  ref.cuda_ = handle == 0 || handle == kPerThread ? reinterpret_cast<CUstream_st*>(kLegacy) : stream;
+  ref.is_default_ = handle == 0 || handle == kLegacy || handle == kPerThread;
+  ref.cuda_ = ref.is_default_ ? reinterpret_cast<CUstream_st*>(kLegacy) : stream;
   return ref;
 }
 

@@ -30,6 +30,9 @@ class StreamRef {
   CUstream_st* cuda() const noexcept { return cuda_; }
   // True for a Stream that was destroyed: its work is done.
   bool ended() const noexcept { return stream_ != nullptr && life_.expired(); }
+  // True for a Stream and for CUDA's default stream. Another CUDA stream may be destroyed at any time, and its
+  // handle be that of a new one, which is ordered after nothing.
+  bool cannot_end_unnoticed() const noexcept { return stream_ != nullptr || is_default_; }
   bool operator==(const StreamRef& other) const noexcept {
     return stream_ == other.stream_ && cuda_ == other.cuda_ && ended() == other.ended();
   }
@@ -40,6 +43,7 @@ class StreamRef {
   Stream* stream_ = nullptr;
   std::weak_ptr<const void> life_;  // of stream_
   CUstream_st* cuda_ = nullptr;
+  bool is_default_ = false;
 };
 
 }  // namespace shard

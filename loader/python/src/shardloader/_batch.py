@@ -62,7 +62,8 @@ class Batch(tuple[Any, Any]):
     ) -> Batch:
         batch = cls((framework.images(core.images), framework.labels_of(core)))
         batch._core, batch._framework, batch._names, batch._texts = core, framework, names, texts
-        batch._views = tuple(framework.images(core.view(number)) for number in range(1, core.views))
+        if (views := core.views) > 1:
+            batch._views = tuple(framework.images(core.view(number)) for number in range(1, views))
         batch._targets = targets
         return batch
 

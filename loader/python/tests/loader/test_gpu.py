@@ -131,11 +131,12 @@ def test_targets_are_those_of_the_host(tmp_path, codec, transport):
         assert torch.equal(ours.field("mask").cpu(), theirs.field("mask"))
 
 
+@pytest.mark.parametrize("together", [1, 3])
 @pytest.mark.parametrize("default_stream", [True, False])
-def test_work_in_the_current_stream_sees_the_batch_and_holds_it(folder, default_stream):
+def test_work_in_the_current_stream_sees_the_batch_and_holds_it(folder, default_stream, together):
     host = [batch[0].clone() for batch in sl.Loader(folder, framework="torch", **OPTIONS).epoch(0)]
     stream = torch.cuda.default_stream() if default_stream else torch.cuda.Stream()
-    loader = loader_of(folder, prefetch=1)
+    loader = loader_of(folder, prefetch=1, together=together)
     for _ in range(3):
         copies = []
         with torch.cuda.stream(stream):

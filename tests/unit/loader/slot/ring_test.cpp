@@ -163,6 +163,54 @@ TEST_F(SlotOfSeveral, IsFreeOnlyAfterTheReadersOfAllItsBatches) {
   EXPECT_EQ(ring_.try_acquire(), slot);
 }
 
+TEST_F(SlotOfSeveral, RecordsOneEventInAStreamThatReadsThemOnceAllAreBack) {
+  std::byte byte{};
+  const CopyItem copy{&byte, &byte, 0};
+  const std::unique_ptr<Stream> other = device_->create_stream();
+  std::unique_ptr<Stream> gone = device_->create_stream();
+  Slot* const slot = push(3);
+  for (int i = 0; i < 3; ++i) pop();
+  ring_.give_back(slot, {}, std::vector<StreamRef>{*stream_});
+  ring_.give_back(slot, {}, std::vector<StreamRef>{*stream_, *other, *gone});
+  gone.reset();
+  EXPECT_TRUE(slot->readers.empty());
+  stream_->copy({&copy, 1});  // before the event, although two batches are back
+  ring_.give_back(slot, {});
+  EXPECT_EQ(slot->released.size(), 2U) << "of the stream that has ended there is none";
+  push(1);
+  push(1);
+  EXPECT_EQ(ring_.try_acquire(), nullptr);
+  for (const Event& event : slot->released) device_->step_to(event);
+  EXPECT_EQ(ring_.try_acquire(), slot);
+  EXPECT_TRUE(slot->reading.empty());
+}
+
+TEST_F(SlotOfSeveral, RecordsInAStreamThatReadsThemAlsoIfTheRestIsNotWanted) {
+  Slot* const slot = push(3);
+  pop();
+  pop();
+  ring_.give_back(slot, {}, std::vector<StreamRef>{*stream_});
+  ring_.give_back(slot, {});
+  EXPECT_TRUE(slot->released.empty());
+  ring_.stop();
+  ring_.drain();
+  EXPECT_EQ(slot->released.size(), 2U) << "and the event of what was not handed out";
+}
+
+TEST_F(SlotOfSeveral, KnowsWhichStreamsWaitUntilItIsFree) {
+  const std::unique_ptr<Stream> other = device_->create_stream();
+  Slot* const slot = push(2);
+  pop();
+  ring_.waits(*slot, *stream_);
+  EXPECT_TRUE(ring_.is_waiting(*slot, *stream_));
+  EXPECT_FALSE(ring_.is_waiting(*slot, *other));
+  ring_.give_back(slot, {});
+  EXPECT_TRUE(ring_.is_waiting(*slot, *stream_));
+  pop();
+  ring_.give_back(slot, {});
+  EXPECT_FALSE(ring_.is_waiting(*slot, *stream_));
+}
+
 TEST_F(SlotOfSeveral, HandsOutItsErrorBehindItsBatches) {
   Slot* const slot = ring_.acquire();
   slot->batches = 1;

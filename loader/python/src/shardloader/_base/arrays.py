@@ -110,9 +110,9 @@ class Torch(Framework):
     def __init__(self, ordinal: int) -> None:
         import torch
 
-        self._bool = torch.bool
+        self._bool, self._split = torch.bool, torch.unsafe_split_with_sizes
         self._inference = torch.is_inference_mode_enabled
-        self._kept: tuple[Any, list[Any]] | None = None  # see labels_of()
+        self._kept: tuple[Any, Any] | None = None  # see labels_of()
         self._from_dlpack = torch.utils.dlpack.from_dlpack
         if ordinal >= 0:
             if torch.version.cuda is None:
@@ -153,8 +153,8 @@ class Torch(Framework):
         kept = self._kept
         if kept is None or kept[0] != key or place == 0:
             copy = self.labels(core.column_together("labels"))
-            # One storage for all of them. .data: written to, each counts its own versions for autograd
-            kept = self._kept = (key, [part.data for part in copy.split(core.rows_together)])
+            # One storage for all of them, but each counts its own versions for autograd.
+            kept = self._kept = (key, self._split(copy, core.rows_together))
         return kept[1][place]
 
     def forget(self) -> None:

@@ -130,6 +130,7 @@ class Engine:
         self._inside: set[object] = set()  # a mark of each thread that waits for a batch
         self._threads: set[int] = set()  # that have asked for a batch of this epoch
         self._orphan = False  # the Loader went while a thread was inside
+        self._names = self._columns  # and what the views of the epoch add
         self._asked, self._said = 0, False  # batches, and the warning about storage
         self._said_of_cache = self._said_few_bits = False
         self._tried_finished = False
@@ -255,6 +256,7 @@ class Engine:
         core.begin(number, resumed)
         self._epoch_began = began
         self._loaded = self._wanted = None
+        self._names = (*self._columns, *_columns_of_views(self._options))
         self._going = number
         self._upcoming = number + 1
         self._turn += 1
@@ -318,8 +320,7 @@ class Engine:
             if found is None:
                 self._end_report()
                 raise StopIteration
-            names = (*self._columns, *_columns_of_views(self._options))
-            return Batch._made(found, self._framework, names, self._texts, self._targets)
+            return Batch._made(found, self._framework, self._names, self._texts, self._targets)
         finally:
             self._inside.discard(mark)
             with self.lock:
