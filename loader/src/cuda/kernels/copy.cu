@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "cuda/kernels/launch.cuh"
 
@@ -32,14 +33,68 @@ __global__ void __launch_bounds__(kThreads) copy_elements(const __grid_constant_
   }
 }
 
-// Interleaved RGB bytes -> planes of 16-bit values: one thread makes 8 pixels. Sources lie on 4-byte
-// boundaries and are whole words long, widths are multiples of 8.
+// One channel of 8 pixels whose bytes are interleaved: as words of 4 pixels.
+__device__ uint2 bytes_of_channel(const std::uint32_t (&bytes)[6], std::uint32_t channel) {
+  std::uint32_t words[2] = {};
+#pragma unroll
+  for (std::uint32_t pixel = 0; pixel < 8; ++pixel) {
+    const std::uint32_t at = pixel * 3 + channel;
+    words[pixel / 4] |= (bytes[at / 4] >> (at % 4 * 8) & 0xFFU) << (pixel % 4 * 8);
+  }
+  return {words[0], words[1]};
+}
+__device__ std::uint32_t byte_at(uint2 bytes, std::uint32_t pixel) {
+  return (pixel < 4 ? bytes.x : bytes.y) >> (pixel % 4 * 8) & 0xFFU;
+}
+
+// 8 values of a channel, stored at `target`, which is aligned for vectors.
+template <Values kValues, class Table>
+__device__ void store_values(const Launch& launch, const Table* tables, std::uint32_t channel, uint2 bytes,
+                             std::byte* target) {
+  if constexpr (kValues == Values::same) {
+    __stcs(reinterpret_cast<uint2*>(target), bytes);
+  } else if constexpr (kValues == Values::table32) {
+    const Table* const table = tables + channel * 256;
+#pragma unroll
+    for (std::uint32_t four = 0; four < 8; four += 4)
+      __stcs(reinterpret_cast<uint4*>(target) + four / 4,
+             make_uint4(table[byte_at(bytes, four)], table[byte_at(bytes, four + 1)],
+                        table[byte_at(bytes, four + 2)], table[byte_at(bytes, four + 3)]));
+  } else {
+    std::uint32_t pairs[4];
+#pragma unroll
+    for (std::uint32_t pair = 0; pair < 4; ++pair) {
+      const std::uint32_t a = byte_at(bytes, 2 * pair);
+      const std::uint32_t b = byte_at(bytes, 2 * pair + 1);
+      if constexpr (kValues == Values::table16) {
+        pairs[pair] = tables[channel * 256 + a] | std::uint32_t{tables[channel * 256 + b]} << 16U;
+      } else {
+        const float u = __fmaf_rn(static_cast<float>(a), launch.scale[channel], launch.bias[channel]);
+        const float v = __fmaf_rn(static_cast<float>(b), launch.scale[channel], launch.bias[channel]);
+        if constexpr (kValues == Values::line_f16) {
+          const __half2 both = __floats2half2_rn(u, v);
+          memcpy(&pairs[pair], &both, 4);
+        } else {
+          const __nv_bfloat162 both = __floats2bfloat162_rn(u, v);
+          memcpy(&pairs[pair], &both, 4);
+        }
+      }
+    }
+    __stcs(reinterpret_cast<uint4*>(target), make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]));
+  }
+}
+
+// Interleaved RGB bytes -> planes: one thread makes 8 pixels. Sources lie on 4-byte boundaries and are whole
+// words long, widths are multiples of 8.
 template <Values kValues>
 __global__ void __launch_bounds__(kThreads) copy_rgb(const __grid_constant__ Launch launch) {
-  __shared__ std::uint16_t tables[kValues == Values::table16 ? 3 * 256 : 1];
-  if constexpr (kValues == Values::table16) {
+  constexpr bool kTables = kValues == Values::table16 || kValues == Values::table32;
+  using Table = std::conditional_t<kValues == Values::table32, std::uint32_t, std::uint16_t>;
+  constexpr std::uint32_t kBytes = kValues == Values::same ? 1 : kValues == Values::table32 ? 4 : 2;
+  __shared__ Table tables[kTables ? 3 * 256 : 1];
+  if constexpr (kTables) {
     for (std::uint32_t i = threadIdx.x; i < 3 * 256; i += kThreads)
-      tables[i] = static_cast<std::uint16_t>(launch.tables[i]);
+      tables[i] = static_cast<Table>(launch.tables[i]);
     __syncthreads();
   }
   const std::uint32_t row_groups = launch.out.width / 8;
@@ -66,34 +121,11 @@ __global__ void __launch_bounds__(kThreads) copy_rgb(const __grid_constant__ Lau
 
 #pragma unroll
       for (std::uint32_t channel = 0; channel < 3; ++channel) {
-        std::uint32_t pairs[4];
-#pragma unroll
-        for (int pair = 0; pair < 4; ++pair) {
-          const int low = (2 * pair) * 3 + static_cast<int>(channel);
-          const int high = low + 3;
-          const std::uint32_t a = bytes[low / 4] >> (low % 4 * 8) & 0xFFU;
-          const std::uint32_t b = bytes[high / 4] >> (high % 4 * 8) & 0xFFU;
-          if constexpr (kValues == Values::table16) {
-            pairs[pair] = tables[channel * 256 + a] | std::uint32_t{tables[channel * 256 + b]} << 16U;
-          } else {
-            const float u = __fmaf_rn(static_cast<float>(a), launch.scale[channel], launch.bias[channel]);
-            const float v = __fmaf_rn(static_cast<float>(b), launch.scale[channel], launch.bias[channel]);
-            if constexpr (kValues == Values::line_f16) {
-              const __half2 both = __floats2half2_rn(u, v);
-              memcpy(&pairs[pair], &both, 4);
-            } else {
-              const __nv_bfloat162 both = __floats2bfloat162_rn(u, v);
-              memcpy(&pairs[pair], &both, 4);
-            }
-          }
-        }
-        uint4 out = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
-        if (record.flip != 0)
-          out = make_uint4(__byte_perm(pairs[3], 0, 0x1032), __byte_perm(pairs[2], 0, 0x1032),
-                           __byte_perm(pairs[1], 0, 0x1032), __byte_perm(pairs[0], 0, 0x1032));
+        uint2 values = bytes_of_channel(bytes, channel);
+        if (record.flip != 0) values = {__byte_perm(values.y, 0, 0x0123), __byte_perm(values.x, 0, 0x0123)};
         const std::uint64_t element =
             sample * launch.out.sample + channel * launch.out.plane + y * launch.out.row + x;
-        __stcs(reinterpret_cast<uint4*>(launch.target + 2 * element), out);
+        store_values<kValues>(launch, tables, channel, values, launch.target + kBytes * element);
       }
     }
   }
@@ -104,9 +136,8 @@ bool suits_copy_rgb(const TransformWork& work) {
     return reinterpret_cast<std::uintptr_t>(source) % 4 == 0;
   };
   return work.stored.dtype == DType::u8 && work.stored.layout == Layout::nhwc && work.stored.channels == 3 &&
-         work.delivered.layout == Layout::nchw && size_bytes(work.delivered.dtype) == 2 &&
-         work.delivered.width % 8 == 0 && work.stored.size_bytes() % 4 == 0 &&
-         reinterpret_cast<std::uintptr_t>(work.target) % 16 == 0 &&
+         work.delivered.layout == Layout::nchw && work.delivered.width % 8 == 0 &&
+         work.stored.size_bytes() % 4 == 0 && reinterpret_cast<std::uintptr_t>(work.target) % 16 == 0 &&
          std::all_of(work.sources.begin(), work.sources.end(), on_words);
 }
 
@@ -124,13 +155,19 @@ void launch_copy_elements(const Launch& launch, cudaStream_t stream) {
 void launch_copy(const TransformWork& work, const Launch& launch, cudaStream_t stream) {
   if (suits_copy_rgb(work)) {
     const dim3 grid = grid_of(launch.out.plane / 8, launch.samples);
-    if (launch.values == Values::line_f16)
-      copy_rgb<Values::line_f16><<<grid, kThreads, 0, stream>>>(launch);
-    else if (launch.values == Values::line_bf16)
-      copy_rgb<Values::line_bf16><<<grid, kThreads, 0, stream>>>(launch);
-    else
-      copy_rgb<Values::table16><<<grid, kThreads, 0, stream>>>(launch);
-    return;
+    const auto run = [&](auto* kernel) { kernel<<<grid, kThreads, 0, stream>>>(launch); };
+    switch (launch.values) {
+      case Values::same:
+        return run(copy_rgb<Values::same>);
+      case Values::table16:
+        return run(copy_rgb<Values::table16>);
+      case Values::table32:
+        return run(copy_rgb<Values::table32>);
+      case Values::line_f16:
+        return run(copy_rgb<Values::line_f16>);
+      case Values::line_bf16:
+        return run(copy_rgb<Values::line_bf16>);
+    }
   }
   const std::size_t element_bytes = size_bytes(work.stored.dtype);
   if (element_bytes == 1)
