@@ -59,6 +59,7 @@ Tensor sample(const DatasetHandle& self, std::uint64_t index, std::optional<std:
   const auto axes = of.shape();
   tensor.shape.assign(axes.begin(), axes.end());
   if (!images.framed() && !shard.is_remote() && !shard.is_unconverted()) {
+    shard.check_unchanged();  // what reads a view behind the end of its file gets SIGBUS
     tensor.owner = owner_of(self);
     tensor.data = images.frame(at.sample).data();
     return tensor;
@@ -86,6 +87,7 @@ Tensor shard_images(const DatasetHandle& self, std::uint32_t index) {
                 fmt::format("the samples are stored with codec {}: only those of codec none are mapped as "
                             "they are; read them one by one",
                             to_string(shard.header().codec)));
+  shard.check_unchanged();
   const SampleSpec& spec = images.spec();
   return {owner_of(self), images.frame(0).data(),
           spec.dtype,     extents(shard.size(), spec.shape()),

@@ -174,14 +174,15 @@ class Dataset:
         """(array, label) of a sample. Negative indices count from the end. IndexError beyond the ends.
 
         array: `shape` and `dtype` of the data set, in C order. Codec none: a read-only view of the mapped
-            file without a copy; bytes are read from storage when they are accessed. Other codecs: a decoded
-            copy. The array stays valid after the data set is gone. bfloat16 is that of ml_dtypes if it is
+            file without a copy; bytes are read from storage when they are accessed, and the file must not
+            be cut meanwhile (CorruptError if it was changed before). Other codecs: a decoded copy. The array stays valid after the data set is gone. bfloat16 is that of ml_dtypes if it is
             installed, else the bits as uint16.
         label: an int (position in `classes`), or an array of float32 if the labels come from a table.
         """
         at = _position(index, len(self))
+        array = to_numpy(self._core.sample(at))  # looks whether the file is whole
         label: Any = self._core.label(at)
-        return to_numpy(self._core.sample(at)), label if isinstance(label, int) else to_numpy(label)
+        return array, label if isinstance(label, int) else to_numpy(label)
 
     def image(self, name: str, index: int) -> np.ndarray[Any, Any]:
         """A further image of a sample, such as its mask: one of `fields` of kind "image" or "mask".

@@ -63,6 +63,18 @@ def test_a_sample_is_a_read_only_view_of_the_mapping(data, reference):
     np.testing.assert_array_equal(shard, reference[0][:8])
 
 
+@pytest.mark.parametrize("bytes_left", [0, 4096])
+def test_a_shard_that_was_cut_since_is_an_error(folder, tmp_path, bytes_left):
+    out = tmp_path / "set"
+    shutil.copytree(folder, out)
+    data = sl.Dataset(out)
+    data[0], data.shard_images(0)
+    os.truncate(next(out.glob("shard-00000*")), bytes_left)
+    for read in (lambda: data[0], lambda: data.shard_images(0)):
+        with pytest.raises(sl.CorruptError, match="shard-00000.*changed while it was in use"):
+            read()
+
+
 def test_a_view_outlives_its_data_set(folder, reference):
     image = sl.Dataset(folder)[5][0]
     gc.collect()
