@@ -300,6 +300,8 @@ TEST_F(LoaderOptionsTable, RefusesAStateOfAnotherRunByWhatDiffers) {
   expect_refusal([](auto& s) { s.order ^= 1; },
                  "another sequence: order, window, tail, partition, buckets or what is drawn");
   expect_refusal([](auto& s) { s.fingerprint ^= 1; }, "fingerprint");
+  EXPECT_NE(mine.inputs, 0U);
+  expect_refusal([](auto& s) { s.inputs ^= 1; }, "other images or labels");
   LoaderOptions padded = good();
   padded.tail = Tail::pad;
   EXPECT_SHARD_ERROR(loader.resume(Loader(*data_, make_host_device(1), padded).state()),

@@ -231,7 +231,8 @@ nb::list statistics() {
 }
 
 nb::tuple state(const PyLoader& self) {
-  const LoaderState state = self.loader()->state();
+  LoaderState state = self.loader()->state();
+  state.inputs = 0;  // state_dict() has an entry of its own
   return nb::make_tuple(state.epoch, state.global_batch == 0 ? 0 : state.position / state.global_batch,
                         text(state.serialize()));
 }

@@ -268,6 +268,7 @@ LoaderState Loader::Impl::state() const {
           order_digest_,
           fingerprint,
           selection_digest_,
+          from_hex(setup_->dataset.info().source_digest).value_or(0),
           views,
           views == setup_->views_text ? std::string() : setup_->views_text};
 }
@@ -296,6 +297,12 @@ void Loader::Impl::check_state(const LoaderState& state) const {
             "cannot resume: the state is of a data set with the fingerprint {}, this loader's has {}: "
             "open the data set of the run that wrote it",
             to_hex(state.fingerprint), to_hex(mine.fingerprint)));
+  if (state.inputs != 0 && mine.inputs != 0 && state.inputs != mine.inputs)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("cannot resume: the state is of a data set of other images or labels (digest {}, "
+                            "here {}): open the data set of the run that wrote it; LoaderState::inputs = 0 "
+                            "takes its positions as they are",
+                            to_hex(state.inputs), to_hex(mine.inputs)));
   if (state.selection != mine.selection)
     throw Error(ErrorCode::invalid_argument,
                 "cannot resume: the state is of another selection of samples, or of other data sets put "

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <optional>
 #include <string_view>
 
 #include "base/digest/checksum.hpp"
@@ -58,6 +59,7 @@ std::uint64_t Order::earlier_digest() const {
 
 namespace {
 
+constexpr std::string_view kInputs = " inputs ";
 constexpr std::string_view kViews = " views ";
 constexpr std::string_view kNextViews = " next ";
 
@@ -76,6 +78,7 @@ std::string take_views(std::string_view& rest, std::string_view word) {
 std::string LoaderState::serialize() const {
   std::string text = fmt::format("shard-loader 4 {} {} {} {} {} {} {} {} {}", seed, epoch, position, samples,
                                  global_batch, world_size, order, fingerprint, selection);
+  if (inputs != 0) text.append(kInputs).append(to_hex(inputs));
   if (!views.empty()) text.append(kViews).append(views);
   if (!next_views.empty()) text.append(kNextViews).append(next_views);
   return text;
@@ -112,10 +115,17 @@ LoaderState LoaderState::parse(const std::string& text) {
     good = number.has_value();
     *field = number.value_or(0);
   }
+  if (good && rest.starts_with(kInputs)) {
+    const std::optional<std::uint64_t> inputs = from_hex(rest.substr(kInputs.size()));
+    good = inputs.has_value();
+    state.inputs = inputs.value_or(0);
+    rest = {};
+  }
   if (!good || !rest.empty() || world < 1 || world > UINT32_MAX)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} is not a loader state (expected 'shard-loader 4', nine numbers and views)",
-                            quoted(text.substr(0, 80))));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} is not a loader state (expected 'shard-loader 4', nine numbers, inputs and views)",
+                    quoted(text.substr(0, 80))));
   state.world_size = static_cast<std::uint32_t>(world);
   return state;
 }

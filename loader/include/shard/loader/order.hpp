@@ -144,6 +144,9 @@ struct LoaderState {
   std::uint64_t fingerprint = 0;
   // Dataset::selection_digest().
   std::uint64_t selection = 0;
+  // DatasetInfo::source_digest as a number: which images and labels they are. 0: not known, as in states of
+  // earlier versions; positions are then taken as they are.
+  std::uint64_t inputs = 0;
   // The views of the epoch (LoaderOptions::transform and further_views) as text. Empty: they are not known,
   // as in states of earlier versions, or not wanted; resume() then leaves the loader's.
   std::string views{};

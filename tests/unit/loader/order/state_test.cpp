@@ -38,6 +38,19 @@ TEST(LoaderState, HasTheViewsAsText) {
   EXPECT_EQ(LoaderState::parse(state.serialize()), state);
 }
 
+TEST(LoaderState, SaysWhichImagesItIsOf) {
+  LoaderState state{1, 2, 3, 4, 5, 6, 7, 8, 9};
+  state.inputs = 0xFEDCU;
+  EXPECT_EQ(state.serialize(), "shard-loader 4 1 2 3 4 5 6 7 8 9 inputs 000000000000fedc");
+  EXPECT_EQ(LoaderState::parse(state.serialize()), state);
+  state.views = kViewsText;
+  EXPECT_EQ(LoaderState::parse(state.serialize()), state);
+  EXPECT_EQ(LoaderState::parse("shard-loader 4 1 2 3 4 5 6 7 8 9").inputs, 0U);
+  for (const char* inputs : {"", "fedc", "000000000000fedg", "000000000000fedc ", "000000000000fedc 1"})
+    EXPECT_SHARD_ERROR(LoaderState::parse(fmt::format("shard-loader 4 1 2 3 4 5 6 7 8 9 inputs {}", inputs)),
+                       ErrorCode::invalid_argument, "is not a loader state");
+}
+
 TEST(LoaderState, ReadsViewsOfVersionOneForEver) {
   const std::vector<TransformOptions> views = views_from_text(kViewsText);
   ASSERT_EQ(views.size(), 1U);
