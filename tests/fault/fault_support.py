@@ -17,6 +17,7 @@ from shardify_support import *  # noqa: F403  the fault tests find all of it her
 from shardify_support import (
     SANITIZED,
     SHARDIFY,
+    STRIDE,
     TestCase,
     digests,
     environment,
@@ -45,6 +46,7 @@ CALLS = (
 )
 if SANITIZED:
     CALLS = CALLS[1:]  # a sanitizer asks by writing into a pipe whether memory can be read
+STRIDE_AT_CALLS = max(STRIDE, 3) if SANITIZED else STRIDE  # sanitizers are slow
 LOG_LINE = re.compile(r"^(\d+) +(\w+)\(")
 
 # Three shards of rows of a fixed size, one of them with a gap to close; and frames of one sample a shard.
@@ -156,7 +158,7 @@ class FaultCase(TestCase):
         return most
 
     def cases(self):
-        """Every (variant, start, options, call, K)."""
+        """Every (variant, start, options, call, K), of the K of a call every STRIDE_AT_CALLS-th."""
         for variant in VARIANTS:
             self.prepare(variant)
             for name, more in [(n, []) for n in self.starts[variant] if n != "complete"] + [
@@ -164,7 +166,7 @@ class FaultCase(TestCase):
             ]:
                 self.start(variant, name)
                 for call, count in sorted(self.count_calls(self.command(variant, *more)).items()):
-                    for k in range(1, count + 1, 3 if SANITIZED else 1):  # sanitizers are slow
+                    for k in range(1, count + 1, STRIDE_AT_CALLS):
                         yield variant, name, more, call, k
 
     def assert_sound(self, variant):

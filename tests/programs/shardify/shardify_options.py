@@ -571,10 +571,10 @@ class Output(TestCase):
             self.assertNotEqual(state(self.out), "complete")
 
     def on_terminal(self, term, before="true"):
-        """What a terminal is sent while 600 pictures are converted on one thread, without the summary."""
+        """What a terminal is sent while 300 pictures are converted on one thread, without the summary."""
         need("script")
         if not (self.path / "photos").exists():
-            for photo in list(make_photos(self.path / "photos", 60).rglob("*.jpg")):
+            for photo in list(make_photos(self.path / "photos", 30).rglob("*.jpg")):
                 for i in range(9):
                     os.link(photo, photo.with_name(f"{i}{photo.name}"))
         command = (
@@ -595,16 +595,16 @@ class Output(TestCase):
             for frame in self.on_terminal("xterm").split("\r\x1b[K")
             if "images" in frame and "warning" not in frame
         ]
-        self.assertRegex(frames[0], "^[0-9]+ / 600 images$", "no rate before it has been watched for a while")
+        self.assertRegex(frames[0], "^[0-9]+ / 300 images$", "no rate before it has been watched for a while")
         rated = [frame for frame in frames if "images/s" in frame]
         self.assertNotEqual(rated, [], frames)
         for frame in rated:
             self.assertRegex(
                 frame,
-                r"^[0-9.]+ (s|min [0-9]+ s) left, [0-9]+ / 600 images, [0-9]+ images/s, "
+                r"^[0-9.]+ (s|min [0-9]+ s) left, [0-9]+ / 300 images, [0-9]+ images/s, "
                 r"read [0-9.]+ [KM]?i?B/s",
             )
-            self.assertLessEqual(float(re.search(r"([0-9]+) images/s", frame).group(1)), 600 / 0.5)
+            self.assertLessEqual(float(re.search(r"([0-9]+) images/s", frame).group(1)), 300 / 0.5)
 
     def test_a_narrow_terminal_shows_the_time_left(self):
         frames = [

@@ -24,6 +24,8 @@ SHARDIFY = str(BIN / "shardify")
 SHARDCTL = str(BIN / "shardctl")
 SHARDBENCH = os.environ.get("SHARD_SHARDBENCH", str(BIN / "shardbench"))
 SANITIZED = bool(os.environ.get("SHARD_SANITIZED"))  # the programs carry a sanitizer's runtime
+# Slow tests that would try every call try every STRIDE-th one (CONTRIBUTING.md).
+STRIDE = int(os.environ.get("SHARD_TEST_STRIDE") or 7)
 SKIP_CODE = 77  # CTest shows the test as skipped
 
 # 3,072 bytes per sample, a few samples a shard: a run is a few shards and some milliseconds.
