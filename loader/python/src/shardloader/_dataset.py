@@ -175,8 +175,9 @@ class Dataset:
 
         array: `shape` and `dtype` of the data set, in C order. Codec none: a read-only view of the mapped
             file without a copy; bytes are read from storage when they are accessed, and the file must not
-            be cut meanwhile (CorruptError if it was changed before). Other codecs: a decoded copy. The array stays valid after the data set is gone. bfloat16 is that of ml_dtypes if it is
-            installed, else the bits as uint16.
+            be cut meanwhile (CorruptError if it was changed before). Other codecs: a decoded copy. The
+            array stays valid after the data set is gone. bfloat16 is that of ml_dtypes if it is installed,
+            else the bits as uint16.
         label: an int (position in `classes`), or an array of float32 if the labels come from a table.
         """
         at = _position(index, len(self))
