@@ -24,6 +24,12 @@ inline std::string ascii_lower(std::string_view text) {
   return lower;
 }
 
+// Whether `text` in lower case is `lower`.
+constexpr bool is_in_lower_case(std::string_view text, std::string_view lower) noexcept {
+  return std::equal(text.begin(), text.end(), lower.begin(), lower.end(),
+                    [](char c, char of_lower) { return ascii_lower(c) == of_lower; });
+}
+
 // Letters and digits of ASCII, and bytes of `further`. Not empty.
 inline bool is_word(std::string_view text, std::string_view further) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {

@@ -45,11 +45,10 @@ std::string_view to_string(SkipReason reason) noexcept {
 
 std::optional<SkipReason> skip_by_name(std::string_view name) {
   if (name.starts_with('.')) return SkipReason::hidden;
-  constexpr std::size_t kLongest = 25;
-  if (name.size() > kLongest) return std::nullopt;
-  if (std::find(kLitter.begin(), kLitter.end(), ascii_lower(name)) != kLitter.end())
-    return SkipReason::litter;
-  return std::nullopt;
+  const bool litter = std::any_of(kLitter.begin(), kLitter.end(), [&](std::string_view known) {
+    return name.size() == known.size() && is_in_lower_case(name, known);
+  });
+  return litter ? std::optional(SkipReason::litter) : std::nullopt;
 }
 
 std::optional<SkipReason> skip_by_path(std::string_view path) {
@@ -76,7 +75,10 @@ bool has_image_name(std::string_view name) {
   constexpr std::size_t kLongest = 4;
   const std::size_t dot = name.rfind('.');
   if (dot == std::string_view::npos || name.size() - dot - 1 > kLongest) return false;
-  return image::is_image_extension(ascii_lower(name.substr(dot + 1)));
+  std::array<char, kLongest> lower{};
+  const std::string_view extension = name.substr(dot + 1);
+  std::transform(extension.begin(), extension.end(), lower.begin(), [](char c) { return ascii_lower(c); });
+  return image::is_image_extension({lower.data(), extension.size()});
 }
 
 bool has_image_content(std::span<const std::byte> begin) noexcept {

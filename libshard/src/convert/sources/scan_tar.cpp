@@ -43,7 +43,7 @@ constexpr unsigned kRemoteListings =
 
 bool ends_with(std::string_view name, std::string_view lower_end) {
   return name.size() >= lower_end.size() &&
-         ascii_lower(name.substr(name.size() - lower_end.size())) == lower_end;
+         is_in_lower_case(name.substr(name.size() - lower_end.size()), lower_end);
 }
 
 // What one archive has.
@@ -106,6 +106,7 @@ class Contents {
   void list_part(std::uint64_t begin, std::uint64_t size, const std::string& folder, const std::string& name,
                  bool outer) {
     TarListing found = members_of(begin, size);
+    inputs.reserve(inputs.size() + found.members.size());
     // Of archives that are there twice the last one counts, with all that is in it.
     std::map<std::string, std::uint64_t> last;
     for (const TarMember& member : found.members)
@@ -189,6 +190,7 @@ class Contents {
   }
 
   bool is_wanted(const std::string& name) const {
+    if (wanted_.empty()) return false;
     const std::size_t sample = sample_name(name).size();
     return sample < name.size() && wanted_.contains(name.substr(sample + 1)) && !has_image_name(name);
   }

@@ -152,10 +152,17 @@ FileKind kind_of_riff(std::string_view text) noexcept {
 }  // namespace
 
 bool is_image_extension(std::string_view extension) noexcept {
+  // The one that was found last: most files of a folder have the same.
+  thread_local std::string_view last;
+  if (!extension.empty() && extension == last) return true;
   const auto is_among = [&](std::string_view words) {
     for (std::size_t at = 0; at < words.size();) {
       const std::size_t end = std::min(words.find(' ', at), words.size());
-      if (words.substr(at, end - at) == extension) return true;
+      const std::string_view word = words.substr(at, end - at);
+      if (word == extension) {
+        last = word;
+        return true;
+      }
       at = end + 1;
     }
     return false;

@@ -30,5 +30,16 @@ TEST(InputName, KnowsImagesByContentAlsoThoseThatAreNotDecoded) {
     EXPECT_FALSE(has_image_name(name));
 }
 
+TEST(InputName, KnowsWhatSystemsLeaveBehindInAnyCase) {
+  for (const char* name : {"__MACOSX", "Thumbs.db", "THUMBS.DB", "$RECYCLE.BIN", "Icon\r",
+                           "System Volume Information", "@eaDir"})
+    EXPECT_EQ(skip_by_name(name), SkipReason::litter) << name;
+  EXPECT_EQ(skip_by_name(".git"), SkipReason::hidden);
+  for (const char* name : {"", "thumbs.dbx", "thumbs.d", "_macosx", "icon", "a.jpg", "lost+found2"})
+    EXPECT_EQ(skip_by_name(name), std::nullopt) << name;
+  EXPECT_EQ(skip_by_path("a/THUMBS.DB/b.jpg"), SkipReason::litter);
+  EXPECT_EQ(skip_by_path("a/b.jpg"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace shard::convert

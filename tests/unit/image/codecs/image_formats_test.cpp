@@ -66,6 +66,8 @@ TEST(ImageFormats, AreNamedOnceAndFoundByTheirValue) {
   for (const char* const other : {"txt", "", "jpg jpeg", "JPG", "json"})
     EXPECT_FALSE(is_image_extension(other)) << other;
   EXPECT_TRUE(is_image_extension("svg"));  // an image that is not decoded
+  for (const char* const other : {"sv", "svgz", "", "SVG"})
+    EXPECT_FALSE(is_image_extension(other)) << other << " behind svg";
 }
 
 }  // namespace
