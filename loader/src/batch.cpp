@@ -34,7 +34,7 @@ void LentSlot::give_back() {
     std::vector<StreamRef> reading;
     for (const StreamRef& stream : streams_) {
       if (stream.ended()) continue;
-      if (slot->batches > 1 && stream.cannot_end_unnoticed())
+      if (slot->batches > 1 && stream.is_default())
         reading.push_back(stream);
       else
         readers.push_back(ring_->device().record(stream));
@@ -99,7 +99,7 @@ void LentSlot::wait_on(StreamRef stream) {
   // Allocates now, so that remember_locked() cannot fail after the stream was told to wait.
   streams_.reserve(streams_.size() + 1);
   try {
-    const bool once_for_all = slot_->batches > 1 && stream.cannot_end_unnoticed();
+    const bool once_for_all = slot_->batches > 1 && stream.is_default();
     if (!once_for_all || !ring_->is_waiting(*slot_, stream)) {
       ring_->device().wait(stream, slot_->ready_event);
       if (once_for_all) ring_->waits(*slot_, stream);

@@ -118,8 +118,7 @@ void Ring::give_back(Slot* slot, std::vector<Event> readers, std::span<const Str
 
 // All that was handed out of it is back, and nothing else will be.
 void Ring::become_free(Slot* slot) {
-  for (const StreamRef& stream : slot->reading)
-    if (!stream.ended()) slot->readers.push_back(device_->record(stream));
+  for (const StreamRef& stream : slot->reading) slot->readers.push_back(device_->record(stream));
   slot->reading.clear();
   slot->waiting.clear();
   slot->released = std::exchange(slot->readers, {});

@@ -58,8 +58,8 @@ class Ring {
   bool is_waiting(const Slot& slot, StreamRef stream) const;
   void waits(Slot& slot, StreamRef stream);
   // What pop_ready() handed out comes back. `readers`: the work that may still read it. `reading`: streams
-  // whose work may, and which cannot end unnoticed: an event is recorded in them once all of the slot is
-  // back. Throws their errors; the slot is not used again then.
+  // whose work may, and which nobody can destroy: an event is recorded in them once all of the slot is back.
+  // Throws their errors; the slot is not used again then.
   void give_back(Slot* slot, std::vector<Event> readers, std::span<const StreamRef> reading = {});
 
   // acquire() and pop_ready() return from now on, until drain(). Batches that are not lent are unwanted.

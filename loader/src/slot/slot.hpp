@@ -119,10 +119,10 @@ struct Slot {
   std::vector<Event> released;
   // The same of the batch that is lent. The ring guards it.
   std::vector<Event> readers;
-  // Of several batches that are lent, and of streams that cannot end unnoticed: those that wait for
-  // ready_event already, and those whose work reads batches that came back. An event is recorded in the
-  // latter once all are back: to wait and to record for each batch takes the driver longer than to copy a
-  // small one. The ring guards both.
+  // Of several batches that are lent, and of streams that nobody can destroy (StreamRef::is_default): those
+  // that wait for ready_event already, and those whose work reads batches that came back. An event is
+  // recorded in the latter once all are back: to wait and to record for each batch takes the driver longer
+  // than to copy a small one. The ring guards both.
   std::vector<StreamRef> waiting;
   std::vector<StreamRef> reading;
   // The batch after `batches` could not be made. The slot holds those before it.
