@@ -30,8 +30,8 @@ class StreamRef {
   CUstream_st* cuda() const noexcept { return cuda_; }
   // True for a Stream that was destroyed: its work is done.
   bool ended() const noexcept { return stream_ != nullptr && life_.expired(); }
-  // CUDA's default stream, which nobody can destroy. Any other may be destroyed once its batches are released,
-  // and its handle be that of a new one, which is ordered after nothing.
+  // CUDA's default stream, which nobody can destroy. Any other may be destroyed once its batches are
+  // released, and its handle be that of a new one, which is ordered after nothing.
   bool is_default() const noexcept { return is_default_; }
   bool operator==(const StreamRef& other) const noexcept {
     return stream_ == other.stream_ && cuda_ == other.cuda_ && ended() == other.ended();
