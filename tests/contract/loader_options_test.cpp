@@ -280,6 +280,26 @@ TEST_F(LoaderOptionsTable, SaysHowManyBatchesAreMadeAsOne) {
   }
 }
 
+// Samples that stay on a GPU wait for no link: kernels of more rows.
+TEST_F(LoaderOptionsTable, MakesMoreRowsAtOnceOfSamplesThatStayOnTheDevice) {
+  TempDir dir;
+  DatasetShape shape;
+  shape.shards = {1100};
+  write_dataset(dir.path(), shape);
+  const Dataset data = Dataset::open(dir.path());
+  const auto together = [&](TransportKind transport, std::uint32_t batch_size) {
+    LoaderOptions options = good();
+    options.transport = transport;
+    options.batch_size = batch_size;
+    return Loader(data, make_gpu_like_device(1), options).options().together;
+  };
+  EXPECT_EQ(together(TransportKind::resident, 256), 2U);
+  EXPECT_EQ(together(TransportKind::resident, 257), 1U);
+  EXPECT_EQ(together(TransportKind::resident, 64), 8U);
+  EXPECT_EQ(together(TransportKind::mapped, 256), 1U);
+  EXPECT_EQ(together(TransportKind::mapped, 64), 4U);
+}
+
 TEST_F(LoaderOptionsTable, RefusesNoDataSetAndNoDevice) {
   EXPECT_SHARD_ERROR(Loader(*data_, nullptr, good()), ErrorCode::invalid_argument, "device");
   EXPECT_SHARD_ERROR(make_host_device(0), ErrorCode::invalid_argument, "0 threads: it must have 1 to 64");

@@ -107,6 +107,20 @@ class Consumer {
     epoch_ = epoch;
     return static_cast<double>(samples);
   }
+  // Its samples from now until so many seconds after `since`.
+  double run_until(const Stopwatch& since, double seconds) {
+    std::uint64_t samples = 0;
+    while (since.seconds() < seconds) {
+      for (Batch& batch : loader_.epoch(epoch_)) {
+        samples += batch.size();
+        consume(batch);
+        if (since.seconds() >= seconds) break;
+      }
+      ++epoch_;
+    }
+    stream_->synchronize();
+    return static_cast<double>(samples);
+  }
   std::uint32_t prefetch() const { return loader_.options().prefetch; }
   std::uint64_t together() const { return std::max<std::uint64_t>(loader_.options().together, 1); }
   // Samples per second of whole epochs until `seconds` are over; at least one. The clock starts when a batch
@@ -175,6 +189,11 @@ LoadResult bench_load(const Dataset& dataset, std::span<const std::shared_ptr<De
     const Stopwatch watch;
     const double samples = sum([epoch](Consumer& consumer) { return consumer.run_epoch(epoch); });
     result.first_epochs.push_back(samples / watch.seconds());
+  }
+  if (load.first_seconds > 0) {
+    const double samples =
+        sum([&](Consumer& consumer) { return consumer.run_until(made, load.first_seconds); });
+    result.first_seconds_rate = samples / made.seconds();
   }
   // Warm epochs: pages, residents, and registrations, which go on beside the batches.
   const auto registered = [&] {

@@ -17,6 +17,7 @@ struct LoadCase {
   double seconds = 2.0;  // of each repeat, at least one epoch of it
   std::uint32_t repeats = 3;
   std::uint32_t first_epochs = 0;  // each is timed, from the second batch of the first loader on
+  double first_seconds = 0;        // all that comes in so many is counted, the making of the loaders included
 };
 
 struct LoadSample {
@@ -36,6 +37,7 @@ struct LoadResult {
   std::string random_is;
   double first_batch_seconds = 0;    // from making the first loader to its first batch on the device
   std::vector<double> first_epochs;  // samples per second of all loaders together
+  double first_seconds_rate = 0;     // samples per second
   std::vector<LoadSample> samples;
   std::vector<LoaderStats> stats;  // by device
 };

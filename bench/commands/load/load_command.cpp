@@ -115,6 +115,10 @@ void add_json(Json& json, const LoadArguments& arguments, const LoadResult& resu
   json["random_bytes_per_second"] = result.random_bytes_per_second;
   if (!result.random_is.empty()) json["random_is"] = result.random_is;
   if (!result.first_epochs.empty()) json["first_epochs_samples_per_second"] = result.first_epochs;
+  if (result.first_seconds_rate > 0) {
+    json["first_seconds"] = arguments.load.first_seconds;
+    json["first_seconds_samples_per_second"] = result.first_seconds_rate;
+  }
   json["open_seconds"] = open_seconds;
   json["first_batch_seconds"] = result.first_batch_seconds;
   if (!result.samples.empty()) {
@@ -217,7 +221,7 @@ void add_load(const Subcommands& subcommands) {
   sub.add_option("--together", options.together,
                  "Batches that are made as one; 0: on a GPU as many as have 256 rows in 64 MiB");
   sub.add_option("--threads", options.threads, "Copy threads; on the host, threads of the device")
-      ->default_str("8, host: 2");
+      ->default_str("16, host: 2");
   add_size_option(sub, "--readahead-bytes", options.memory.readahead_bytes, "Reads in progress, for direct");
   sub.add_option("--order", arguments->order, "Order of the samples: shuffle, sequential or windowed")
       ->type_name("NAME")
@@ -251,6 +255,11 @@ Compare checksums while loading: never, first_epoch or always)")
   add_repeat_option(sub, arguments->load.repeats, "Number of repeats");
   sub.add_option("--first-epochs", arguments->load.first_epochs,
                  "Time the first N epochs one by one, before the warm-up");
+  sub.add_option("--first-seconds", arguments->load.first_seconds,
+                 "Count what comes in the first S seconds, the loader's making included")
+      ->type_name("S")
+      ->check(CLI::Range(0.0, 600.0))
+      ->excludes("--first-epochs");
   add_making_options(sub, *arguments);
   add_quick_option(sub, arguments->load.repeats, arguments->load.seconds, 0.5);
   add_output_options(sub, arguments->outputs, "Write the report with every sample as JSON");

@@ -54,6 +54,9 @@ void fill_load(PageSection& section, const ReportJson& json) {
     std::size_t epoch = 0;
     for (const ReportJson& one : member(json, "first_epochs_samples_per_second"))
       table.add({fmt::format("epoch {}, samples/s", epoch++), people(std::round(one.get<double>()))});
+    if (const double first = number(json, "first_seconds_samples_per_second"); first > 0)
+      table.add(
+          {fmt::format("first {} s, samples/s", number(json, "first_seconds")), people(std::round(first))});
     section.charts.push_back(chart);
   }
   table.add({"opened in, ms", people(1e3 * number(json, "open_seconds"))});

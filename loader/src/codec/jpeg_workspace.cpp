@@ -90,20 +90,22 @@ std::uint64_t index_stage_bytes(const jpeg::FrameFile& file) noexcept {
 }
 
 void add_jpeg_bands(const jpeg::FrameFile& file, const jpeg::PixelBox& upright, std::uint64_t workspace_bytes,
-                    std::vector<jpeg::PixelBox>& bands) {
+                    std::vector<JpegBand>& bands) {
   const jpeg::Layout layout = jpeg::geometry_of(file);
   const jpeg::PixelBox stored = jpeg::stored_box(file, upright);
   const jpeg::McuWindow window = window_of(layout, stored);
   const std::uint64_t fixed = bytes_of_image(layout.components);
   const std::uint64_t room = workspace_bytes > fixed ? (workspace_bytes - fixed) / kBytesOfBlock : 0;
-  if (blocks_of(layout, window) <= room) return bands.push_back(upright);
+  const std::uint64_t blocks = blocks_of(layout, window);
+  if (blocks <= room) return bands.push_back({upright, blocks * kBytesOfBlock + fixed});
   const std::uint64_t of_row = std::uint64_t{window.columns.size()} * layout.blocks_of_mcu;
   const std::uint64_t rows = std::max<std::uint64_t>(room / of_row, 3) - 2;
   const auto step = static_cast<std::uint32_t>(rows * layout.v_max * jpeg::kBlockSide);
   const std::uint32_t bottom = stored.top + stored.height;
   for (std::uint32_t begin = stored.top; begin < bottom;) {
     const std::uint32_t end = std::min(begin / step * step + step, bottom);
-    bands.push_back(band_of(file, upright, begin, end));
+    const jpeg::PixelBox band = band_of(file, upright, begin, end);
+    bands.push_back({band, jpeg_workspace_bytes(file, band)});
     begin = end;
   }
 }

@@ -25,9 +25,14 @@ std::uint64_t starts_workspace_bytes(std::uint64_t mcus, std::uint64_t bytes) no
 std::uint64_t index_stage_bytes(std::uint64_t mcus, std::uint64_t bytes, std::uint32_t components) noexcept;
 std::uint64_t index_stage_bytes(const jpeg::FrameFile& file) noexcept;
 
+// A part of a box, and what decoding it takes at most.
+struct JpegBand {
+  jpeg::PixelBox box;
+  std::uint64_t workspace_bytes = 0;
+};
 // Adds the parts of the box, one after the other, that each take no more than `workspace_bytes`, if that is
 // at least what a band takes.
 void add_jpeg_bands(const jpeg::FrameFile& file, const jpeg::PixelBox& upright, std::uint64_t workspace_bytes,
-                    std::vector<jpeg::PixelBox>& bands);
+                    std::vector<JpegBand>& bands);
 
 }  // namespace shard

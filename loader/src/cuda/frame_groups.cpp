@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "codec/jpeg_workspace.hpp"
 #include "shard/error.hpp"
 #include "transform/check_work.hpp"
 #include "transform/needed_box.hpp"
@@ -59,13 +58,13 @@ bool FrameGroups::next(FrameGroup& group) {
       continue;
     }
     const std::size_t row = row_ - 1;
-    const jpeg::PixelBox& band = bands_[band_];
-    used += jpeg_workspace_bytes(work.files[row], band);
+    const JpegBand& band = bands_[band_];
+    used += band.workspace_bytes;
     if (used > work.workspace_bytes && !group.sources.empty()) break;
     ++band_;
     gpu::JpegSource& source = group.sources.emplace_back();
     source.file = work.files[row];
-    source.box = band;
+    source.box = band.box;
     source.frame = work.sources[row];
     source.pixels = const_cast<std::byte*>(places_[row]);
     source.channels = work.stored.channels;

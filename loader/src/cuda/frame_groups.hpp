@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "codec/jpeg_workspace.hpp"
 #include "cuda/kernels/jpeg.hpp"
-#include "jpeg/region.hpp"
 #include "shard/loader/transform.hpp"
 
 namespace shard {
@@ -28,9 +28,9 @@ class FrameGroups {
  private:
   const TransformWork* work_ = nullptr;
   std::span<const std::byte* const> places_;
-  std::size_t row_ = 0;                // the next one, whose bands come next
-  std::vector<jpeg::PixelBox> bands_;  // of the last row
-  std::size_t band_ = 0;               // the next one
+  std::size_t row_ = 0;          // the next one, whose bands come next
+  std::vector<JpegBand> bands_;  // of the last row
+  std::size_t band_ = 0;         // the next one
 };
 
 }  // namespace shard

@@ -6,10 +6,20 @@
 #include <utility>
 
 #include "base/bytes.hpp"
+#include "base/system/shared_rows.hpp"
 #include "fields/views.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
+
+namespace {
+
+// Where samples are is read from the heads of their shards: 0.6 us a sample, of the 2 us that a feeder's
+// thread has where 470,000 originals/s are decoded (H200).
+constexpr std::size_t kHelpers = 3;  // threads
+constexpr std::size_t kRowsAtOnce = 32;
+
+}  // namespace
 
 Placement::Placement(const LoaderSetup& setup, std::size_t slots)
     : setup_(setup),
@@ -137,10 +147,10 @@ void Placement::place(Slot& slot, ThreadPool& pool) {
   batch.unindexed.clear();
   batch.late = slot.locations.size();
   if (setup_.form->is_free()) {
-    find_shapes(slot);
+    find_shapes(slot, pool);
     draw(slot, pool);
   }
-  locate(slot);
+  locate(slot, pool);
   if (may_be_late_) choose_late(slot);
   ++placed_;
   std::uint64_t offset = 0;  // in the copy of the stored batch
@@ -156,10 +166,13 @@ void Placement::place(Slot& slot, ThreadPool& pool) {
   }
 }
 
-void Placement::find_shapes(const Slot& slot) {
+void Placement::find_shapes(const Slot& slot, ThreadPool& pool) {
   PlacedBatch& batch = batches_[slot.number];
-  for (const Dataset::Location& at : slot.locations)
-    batch.shapes.push_back(setup_.form->size_of(setup_.dataset, at));
+  batch.shapes.resize(slot.locations.size());
+  share_rows(pool, kHelpers, slot.locations.size(), kRowsAtOnce, [&](std::size_t first, std::size_t last) {
+    for (std::size_t row = first; row < last; ++row)
+      batch.shapes[row] = setup_.form->size_of(setup_.dataset, slot.locations[row]);
+  });
   for (std::size_t field = 0; field < setup_.fields.size(); ++field)
     if (setup_.forms[field + 1]->is_free()) check_shapes(slot, field);
 }
@@ -180,11 +193,19 @@ void Placement::check_shapes(const Slot& slot, std::size_t field) const {
   }
 }
 
-void Placement::locate(const Slot& slot) {
+void Placement::locate(const Slot& slot, ThreadPool& pool) {
   located_.clear();
   if (has_one_size_ && batches_[slot.number].is_file.empty()) return;
-  for (std::uint32_t part = 0; part < setup_.forms.size(); ++part)
-    for (std::size_t row = 0; row < slot.locations.size(); ++row) located_.push_back(locate(slot, part, row));
+  const std::size_t rows = slot.locations.size();
+  located_.resize(setup_.forms.size() * rows);
+  const auto locate_rows = [&](std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i)
+      located_[i] = locate(slot, static_cast<std::uint32_t>(i / rows), i % rows);
+  };
+  if (setup_.dataset.is_unconverted())
+    locate_rows(0, located_.size());  // what was made is kept by this thread
+  else
+    share_rows(pool, kHelpers, located_.size(), kRowsAtOnce, locate_rows);
 }
 
 StoredSample Placement::locate(const Slot& slot, std::uint32_t part, std::size_t row) {

@@ -86,10 +86,10 @@ class Placement {
   void draw(Slot& slot, ThreadPool& pool);
   void draw_pairs(Slot& slot) const;
   void open_shards(const Slot& slot, ThreadPool& pool);
-  void locate(const Slot& slot);
+  void locate(const Slot& slot, ThreadPool& pool);
   StoredSample locate(const Slot& slot, std::uint32_t part, std::size_t row);
   void place_part(Slot& slot, std::uint32_t part, std::byte* target, std::uint64_t& fetched);
-  void find_shapes(const Slot& slot);
+  void find_shapes(const Slot& slot, ThreadPool& pool);
   void check_shapes(const Slot& slot, std::size_t field) const;
   void choose_late(const Slot& slot);
   std::uint64_t resident_key(std::uint64_t sample, std::uint32_t part) const noexcept {

@@ -41,6 +41,9 @@ std::uint32_t prefetch_of_jpegs(const LoaderOptions& options) {
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kJpegRowsAhead / rows, kPrefetch, kMostAhead));
 }
 
+// Of a GPU's loader: on some machines 8 threads stage 45 GB/s, and the link carries 55 (H200: 0.83 of it with
+// 8 threads, 0.99 with 12 or 16, of which 10 have work).
+constexpr unsigned kDeviceThreads = 16;
 unsigned default_threads() { return std::min(cpu_count(), 8U); }
 
 }  // namespace
@@ -83,6 +86,8 @@ LoaderOptions check_loader_options(LoaderOptions options) {
 LoaderOptions check_loader_options(LoaderOptions options, const Dataset& dataset, const DeviceInfo& device) {
   if (options.threads == 0 && dataset.is_remote()) options.threads = kRemoteThreads;
   if (options.threads == 0 && dataset.is_unconverted()) options.threads = std::min(cpu_count(), 256U);
+  if (options.threads == 0 && !device.reads_host_memory)
+    options.threads = std::min(cpu_count(), kDeviceThreads);
   const bool decodes = device.decodes_jpeg && !device.reads_host_memory &&
                        (dataset.is_unconverted() || dataset.info().codec.kind == CodecSpec::Kind::jpeg);
   const bool free = leaves_memory_open(options);

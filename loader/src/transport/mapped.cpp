@@ -162,7 +162,8 @@ class Mapped final : public Transport {
     const std::size_t shards = context_.dataset->info().shards.size();
     if (options.order != OrderMode::shuffle) {
       registered_->prefetch(
-          context_.order->shards_from(slot.epoch, slot.index, 2 * std::size_t{options.window_shards}));
+          context_.order->shards_from(slot.epoch, slot.index, 2 * std::size_t{options.window_shards}),
+          staging_ ? NoRoom::read_in : NoRoom::evict);
     } else if (options.partition == Partition::by_shard) {
       registered_->prefetch(context_.order->shards_from(slot.epoch, slot.index, shards));
     } else if (batch_ == 1) {

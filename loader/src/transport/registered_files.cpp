@@ -14,9 +14,6 @@ namespace shard {
 
 namespace {
 
-constexpr std::uint64_t kRecentBatches = 64;
-constexpr std::uint64_t kLookBatches = 16;
-
 std::uint32_t ranges_of(const HoldingFile& file, std::uint64_t range_bytes) {
   return static_cast<std::uint32_t>((file.size_bytes() + range_bytes - 1) / range_bytes);
 }
@@ -60,7 +57,6 @@ RegisteredFiles::RegisteredFiles(const TransportContext& context, std::uint64_t 
     : dataset_(*context.dataset),
       piece_bytes_(context.device->info().registration_piece_bytes),
       range_bytes_(range_bytes),
-      keeps_all_(context.options->order == OrderMode::shuffle),
       all_bytes_(registrable_file_bytes(*context.dataset, context.device->info())),
       budget_bytes_(registered_budget_bytes(*context.options)),
       registered_(std::make_unique<const Ranges>(dataset_.holding_files(), range_bytes), context.device,
@@ -104,17 +100,14 @@ void RegisteredFiles::begin(const Slot& slot, Rows& rows) {
       left = {left.target + bytes, left.source + bytes, left.size_bytes - bytes};
     }
   }
-  const bool looks = !keeps_all_ && batch_ % kLookBatches == 0;  // for ranges that were left behind
-  if (std::exchange(has_new_, false) || looks) want();
+  if (std::exchange(has_new_, false)) want();
 }
 
-// In the order of their numbers: those that were needed, and in an order that is not shuffled, lately.
+// Those that were needed, in the order of their numbers. They stay: each epoch needs all of them again.
 void RegisteredFiles::want() {
   std::vector<std::uint32_t> wanted;
-  for (std::uint32_t range = 0; range < in_batch_.size(); ++range) {
-    const std::uint64_t last = in_batch_[range].batch;
-    if (last != 0 && (keeps_all_ || last + kRecentBatches > batch_)) wanted.push_back(range);
-  }
+  for (std::uint32_t range = 0; range < in_batch_.size(); ++range)
+    if (in_batch_[range].batch != 0) wanted.push_back(range);
   registered_.prefetch(std::move(wanted));
 }
 

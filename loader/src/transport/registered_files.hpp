@@ -3,8 +3,7 @@
 //
 // An archive is registered in ranges of 1 GiB, so that a large one is of use before all of it is registered,
 // and as far as there is room for it. Only ranges are registered of which a batch has needed a member: a
-// selection may need few of them. In a shuffled order they stay; in others they make room for those of later
-// batches.
+// selection may need few of them. They stay.
 #pragma once
 
 #include <cstdint>
@@ -65,7 +64,6 @@ class RegisteredFiles {
   const std::uint64_t range_bytes_;
   std::unordered_map<const HoldingFile*, File> files_;
   std::vector<InBatch> in_batch_;  // by range
-  const bool keeps_all_;           // a shuffled order needs them again
   bool has_new_ = false;           // a range that no batch has needed before
   std::uint64_t all_bytes_ = 0;
   std::uint64_t budget_bytes_ = 0;  // when the loader was made

@@ -1,14 +1,13 @@
 // Mapped ranges that are registered with the device, within a budget of bytes: one of each shard, or archive.
-// One thread registers those that the order needs next, and evicts those that are no longer needed to make
-// room for them. The feeder uses those that are registered by then.
+// One thread registers those that the order needs next. The feeder uses those that are registered by then.
+// Where the budget is full, NoRoom says what becomes of the others.
 //
 // A range is registered in pieces. While a piece is being registered, no other thread gets into CUDA, and
 // none gets in between two pieces that follow at once (H200: 10 batches per second while memory is locked at
-// 20 GB/s). So each piece is followed by a pause that is kPauses times as long, unless a batch waits for its
-// range.
+// 20 GB/s). So each piece is followed by a pause, unless a batch waits for its range.
 //
 //   absent ──▶ changing ──▶ registered ──▶ changing ──▶ absent
-//                  │                       (neither used nor wanted, or, for one that is waited for, wanted)
+//                  │                       (neither used nor wanted; for one that is waited for: not used)
 //                  └──▶ refused            (until it is waited for, or retry_refused())
 #pragma once
 
@@ -45,6 +44,12 @@ class MappedRanges {
                        const std::stop_token& stop) const = 0;
 };
 
+// What is done for ranges that the order needs next where the budget is full.
+enum class NoRoom : std::uint8_t {
+  evict,    // those go that are no longer needed
+  read_in,  // those that are registered stay, the others are only read into memory
+};
+
 // Used by the feeder's thread; any thread may call bytes(), holds_all() and remark(). The destructor stops a
 // registration between two pieces.
 class RegisteredRanges {
@@ -69,7 +74,7 @@ class RegisteredRanges {
   // its work is done in the order of release(), and that of other streams in any order.
   void release(std::span<const std::uint32_t> numbers, const Event& done, const Stream* stream = nullptr);
   // The ranges that are needed from now on, in this order. Replaces the earlier list.
-  void prefetch(std::vector<std::uint32_t> numbers);
+  void prefetch(std::vector<std::uint32_t> numbers, NoRoom no_room = NoRoom::evict);
 
   // Refused ranges are tried again when the order needs them: there may be more memory by now, or the file
   // may be complete again. If the platform refuses again, it is tried once for all of them.
@@ -90,6 +95,7 @@ class RegisteredRanges {
   struct Entry {
     State state = State::absent;
     bool wanted = false;                                // by prefetch()
+    bool passed = false;                                // wanted, and there was no room for it
     bool retried = false;                               // absent: it was refused before
     std::uint32_t users = 0;                            // try_use() and use() without their release()
     std::uint64_t last_used = 0;                        // the larger, the later
@@ -106,9 +112,10 @@ class RegisteredRanges {
   std::vector<std::unique_ptr<Registration>> register_range(std::uint32_t number,
                                                             std::span<const std::byte> range,
                                                             const std::stop_token& stop);
-  void pause(double piece_seconds, const std::stop_token& stop);
+  void pause(double piece_seconds, double pieces, const std::stop_token& stop);
   void register_next(Lock& lock, std::uint32_t number, const std::stop_token& stop);
   bool make_room(Lock& lock, std::uint32_t number, std::uint64_t bytes);
+  void pass(Lock& lock, std::uint32_t number, std::span<const std::byte> range, const std::stop_token& stop);
   void evict(Lock& lock, std::uint32_t number);
   void add_user(Entry& entry);
   void refuse_again(const std::exception_ptr& error);
@@ -121,8 +128,9 @@ class RegisteredRanges {
   mutable std::mutex mutex_;  // not held while a range is registered or evicted
   std::condition_variable_any changed_;
   std::vector<Entry> entries_;
-  std::vector<std::uint32_t> wanted_;    // by prefetch()
-  std::size_t next_wanted_ = 0;          // those before it are registered or refused
+  std::vector<std::uint32_t> wanted_;  // by prefetch()
+  NoRoom wanted_without_room_ = NoRoom::evict;
+  std::size_t next_wanted_ = 0;          // those before it are registered, refused or passed
   std::optional<std::uint32_t> urgent_;  // use() waits for it
   bool no_room_ = false;                 // nothing can be evicted until something changes
   std::uint64_t uses_ = 0;

@@ -13,6 +13,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 
@@ -415,7 +416,18 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     }
   }
 }
-// The most pixels that outputs of the samples of one launch see.
+// The most pixels that outputs of a sample see.
+struct TapCounts {
+  std::uint32_t column;
+  std::uint32_t row;
+  bool many() const { return std::max(column, row) > kFewTaps; }
+};
+TapCounts taps_of(const TransformWork& work, const SampleCrop& crop) {
+  return {exact::most_taps(work.filter, crop.width, resized_width(work, crop)),
+          exact::most_taps(work.filter, crop.height, resized_height(work, crop))};
+}
+
+// The same of the samples of one launch.
 struct MostTaps {
   std::uint32_t column = 1;
   std::uint32_t row = 1;
@@ -425,18 +437,20 @@ struct MostTaps {
   std::uint32_t width = 1;
 };
 
-MostTaps most_taps_of(const TransformWork& work, bool own_sizes, bool many) {
-  MostTaps most;
+// Of those that see few, and of those that see many.
+std::array<MostTaps, 2> most_taps_of(const TransformWork& work, bool own_sizes) {
+  std::array<MostTaps, 2> both;
   const bool own = own_sizes || work.patch != 0;
   for (const SampleCrop& crop : work.crops) {
-    if (sees_many(work, crop) != many) continue;
+    const TapCounts taps = taps_of(work, crop);
+    MostTaps& most = both[taps.many() ? 1 : 0];
     ++most.samples;
     most.width = std::max(most.width, own ? crop.resized_width : work.delivered.width);
     most.height = std::max(most.height, own ? crop.resized_height : work.delivered.height);
-    most.column = std::max(most.column, exact::most_taps(work.filter, crop.width, resized_width(work, crop)));
-    most.row = std::max(most.row, exact::most_taps(work.filter, crop.height, resized_height(work, crop)));
+    most.column = std::max(most.column, taps.column);
+    most.row = std::max(most.row, taps.row);
   }
-  return most;
+  return both;
 }
 
 ExactShape shape_of(const TransformWork& work, const Launch& launch, const MostTaps& most, bool many) {
@@ -472,8 +486,8 @@ ExactShape shape_of(const TransformWork& work, const Launch& launch, const MostT
   return shape;
 }
 
-void launch_part(const TransformWork& work, const Launch& launch, bool many, cudaStream_t stream) {
-  const MostTaps most = most_taps_of(work, launch.own_sizes, many);
+void launch_part(const TransformWork& work, const Launch& launch, const MostTaps& most, bool many,
+                 cudaStream_t stream) {
   if (most.samples == 0) return;
   const ExactShape shape = shape_of(work, launch, most, many);
   const std::size_t bytes =
@@ -501,13 +515,11 @@ void launch_part(const TransformWork& work, const Launch& launch, bool many, cud
 
 }  // namespace
 
-bool sees_many(const TransformWork& work, const SampleCrop& crop) {
-  return exact::most_taps(work.filter, crop.width, resized_width(work, crop)) > kFewTaps ||
-         exact::most_taps(work.filter, crop.height, resized_height(work, crop)) > kFewTaps;
-}
+bool sees_many(const TransformWork& work, const SampleCrop& crop) { return taps_of(work, crop).many(); }
 
 void launch_exact(const TransformWork& work, const Launch& launch, cudaStream_t stream) {
-  for (const bool many : {false, true}) launch_part(work, launch, many, stream);
+  const std::array<MostTaps, 2> most = most_taps_of(work, launch.own_sizes);
+  for (const bool many : {false, true}) launch_part(work, launch, most[many ? 1 : 0], many, stream);
 }
 
 }  // namespace shard::gpu

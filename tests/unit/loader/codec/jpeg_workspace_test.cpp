@@ -48,12 +48,13 @@ TEST(JpegWorkspace, BandsOfABoxAreItsPartsAndFit) {
       const std::uint64_t room =
           least_jpeg_workspace_bytes(file.upright_height(), file.upright_width(), channels) +
           (round % 2 == 0 ? 0 : random() % 200'000);
-      std::vector<jpeg::PixelBox> bands;
+      std::vector<JpegBand> bands;
       add_jpeg_bands(file, box, room, bands);
       std::set<std::pair<std::uint32_t, std::uint32_t>> pixels;
       std::uint64_t count = 0;
-      for (const jpeg::PixelBox& band : bands) {
-        EXPECT_LE(jpeg_workspace_bytes(file, band), room);
+      for (const auto& [band, bytes] : bands) {
+        EXPECT_EQ(bytes, jpeg_workspace_bytes(file, band));
+        EXPECT_LE(bytes, room);
         ASSERT_TRUE(band.left >= box.left && band.left + band.width <= box.left + box.width);
         ASSERT_TRUE(band.top >= box.top && band.top + band.height <= box.top + box.height);
         count += std::uint64_t{band.width} * band.height;
@@ -69,7 +70,7 @@ TEST(JpegWorkspace, BandsOfABoxAreItsPartsAndFit) {
 TEST(JpegWorkspace, APartTakesNoMoreThanTheWhole) {
   for (const jpeg::FrameFile& file : files(300, 200, 6)) {
     const jpeg::PixelBox whole{0, 0, file.upright_width(), file.upright_height()};
-    std::vector<jpeg::PixelBox> bands;
+    std::vector<JpegBand> bands;
     const std::uint64_t all = jpeg_workspace_bytes(file, whole);
     add_jpeg_bands(file, whole, all, bands);
     EXPECT_EQ(bands.size(), 1U);
