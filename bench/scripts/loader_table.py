@@ -54,6 +54,7 @@ GPU_CASES = [
     ),
     ("direct", U8, ["--transport", "direct"], "share", 0.95),
     ("gpus-2", U8, ["--transport", "mapped", "--device", "cuda:0,1"], "share", 0.95),
+    ("gpus-2-staged", U8, ["--transport", "staged", "--device", "cuda:0,1"], "share", 0.95),
     ("gpus-4", U8, ["--transport", "mapped", "--device", "cuda:0,1,2,3"], "share", 0.95),
     *(
         (f"first-10s-{transport}", U8, ["--transport", transport, "--first-seconds", "10"], "first", 0.95)
@@ -164,14 +165,19 @@ def run_case(options, case):
     command = [options.shardbench, "load", os.path.join(options.folder, folder), *made, *arguments]
     if "--seconds" not in arguments:
         command += ["--seconds", str(options.seconds)]
-    done = subprocess.run([*command, "--json", "-"], capture_output=True, text=True)
-    if done.returncode != 0:
-        return {"case": name, "left_out": done.stderr.strip().splitlines()[-1]}
-    report = json.loads(done.stdout)
+    runs = []
+    for _ in range(4 if kind == "open" else 1):  # the first one may make the data set
+        done = subprocess.run([*command, "--json", "-"], capture_output=True, text=True)
+        if done.returncode != 0:
+            said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+            return {"case": name, "left_out": said[-1]}
+        runs.append(json.loads(done.stdout))
+    report = runs[-1]
     report["case"] = name
     rates = sorted(sample["bytes_per_second"] for sample in report["samples"])
     if kind == "open":
-        report["figure"] = report["open_seconds"] + report["first_batch_seconds"]
+        seconds = sorted(run["open_seconds"] + run["first_batch_seconds"] for run in runs[1:])
+        report["figure"] = seconds[len(seconds) // 2]
         report["met"] = report["figure"] <= wanted
     else:
         median = rates[len(rates) // 2]

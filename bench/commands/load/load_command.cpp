@@ -221,7 +221,7 @@ void add_load(const Subcommands& subcommands) {
   sub.add_option("--together", options.together,
                  "Batches that are made as one; 0: on a GPU as many as have 256 rows in 64 MiB");
   sub.add_option("--threads", options.threads, "Copy threads; on the host, threads of the device")
-      ->default_str("16, host: 2");
+      ->default_str("12, host: 2");
   add_size_option(sub, "--readahead-bytes", options.memory.readahead_bytes, "Reads in progress, for direct");
   sub.add_option("--order", arguments->order, "Order of the samples: shuffle, sequential or windowed")
       ->type_name("NAME")

@@ -8,7 +8,7 @@ namespace shard {
 
 namespace {
 
-constexpr std::uint64_t kAdaptBatches = 8;
+constexpr std::uint64_t kAdaptBatches = 16;
 constexpr double kMostIdle = 0.08;  // of the time
 constexpr double kLeastIdle = 0.02;
 
@@ -66,8 +66,8 @@ void StagingRing::adapt_threads() {
   idle_ = idle;
   if (share > kMostIdle && threads_ > 1)
     --threads_;
-  else if (share < kLeastIdle && threads_ < pool_.threads())  // too few cost more than too many
-    threads_ = std::min(threads_ + threads_ / 2 + 1, pool_.threads());
+  else if (share < kLeastIdle && threads_ < pool_.threads())
+    ++threads_;
   else
     return;
   pool_.use_threads(threads_);

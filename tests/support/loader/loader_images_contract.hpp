@@ -350,7 +350,8 @@ TEST_P(LoaderOfImages, FramesOfProgressiveFilesStayInMemory) {
     loader.start_epoch(epoch);
     while (loader.next()) continue;
   }
-  EXPECT_EQ(loader.stats().decoded_images, 4U);
+  // One may have been made for a batch of a later epoch, which is not counted before it is used.
+  EXPECT_LE(loader.stats().decoded_images, 4U);
   EXPECT_GE(loader.stats().cached_images, 4U * 4);
   EXPECT_GE(loader.stats().decoded_by_device, loader.stats().samples);  // also of the next epoch
   expect_batches_of_a_conversion(options);

@@ -189,7 +189,7 @@ struct LoaderOptions : OrderOptions {
   // is 0 too, so many that they have about 256 rows in 64 MiB; else 1. Always 1 for samples of any size,
   // patches, mix, flat columns, images that are not converted, and data sets on servers.
   std::uint32_t together = 0;
-  // Threads that copy and decompress. 0: the number of usable CPUs, at most 8, on a GPU 16;
+  // Threads that copy and decompress. 0: the number of usable CPUs, at most 8, on a GPU 12;
   // 16 while shards are on a server. Where images are not converted, as many others decode them, and 0 is the
   // number of usable CPUs.
   std::uint32_t threads = 0;

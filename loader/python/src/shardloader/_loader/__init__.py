@@ -217,7 +217,7 @@ class Loader:
     together: batches that are made as one, at most 64, which costs the host less for small ones; `prefetch`
         then counts such groups. 0: on a GPU, with prefetch=0, as many as have 256 rows in 64 MiB.
     threads: for copies, decompression and the host's transforms.
-        0: the number of CPUs, at most 8, on a GPU 16 (16 threads for requests to a server).
+        0: the number of CPUs, at most 8, on a GPU 12 (16 threads for requests to a server).
     verify: when samples are compared with their checksums: "never", "first_epoch" or "always".
     on_error: what becomes of an image of a Source that cannot be used: "raise" (CorruptError), or "skip": the
         next sample of the data set (after the last the first) that can be used takes its place, for every
