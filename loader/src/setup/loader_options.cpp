@@ -42,8 +42,8 @@ std::uint32_t prefetch_of_jpegs(const LoaderOptions& options) {
 }
 
 // Of a GPU's loader: on some machines 8 threads stage 45 GB/s, and the link carries 55 (H200: 0.83 of it with
-// 8 threads, 0.99 with 12, of which 10 have work). More leave no processor to others: two GPUs with 16 each on
-// 32 cores got 0.58 of both links.
+// 8 threads, 0.99 with 12, of which 10 have work). More leave no processor to others: two GPUs with 16 each
+// on 32 cores got 0.58 of both links.
 constexpr unsigned kDeviceThreads = 12;
 unsigned default_threads() { return std::min(cpu_count(), 8U); }
 

@@ -17,9 +17,9 @@ namespace {
 
 constexpr std::uint64_t kProbeBytes = std::uint64_t{2} << 20U;
 constexpr std::chrono::milliseconds kRegisterTurn{20};  // between looks at whether to stop
-// Of the time that a piece takes. What takes no more than kAtOnce in all is done at once. H200, 12.9 GB in the
-// page cache (45 GB/s are registered without pauses), the first 5 s of what later ones bring: pauses of 0.1:
-// 0.90; 0.3: 0.84; 1: 0.85; 4: 0.78; 16: 0.82. Of 60 GB, 10 s: 1: 0.42; nothing registered: 1.0.
+// Of the time that a piece takes. What takes no more than kAtOnce in all is done at once. H200, 12.9 GB in
+// the page cache (45 GB/s are registered without pauses), the first 5 s of what later ones bring: pauses of
+// 0.1: 0.90; 0.3: 0.84; 1: 0.85; 4: 0.78; 16: 0.82. Of 60 GB, 10 s: 1: 0.42; nothing registered: 1.0.
 constexpr double kPause = 16;
 constexpr double kShortPause = 0.1;
 constexpr double kAtOnce = 1;  // seconds

@@ -83,18 +83,25 @@ def _options(
     return options
 
 
-def _refuse_without_bytes(files: list[Any]) -> None:
-    for number, file in enumerate(files):
-        try:
-            usable = memoryview(file).c_contiguous
-        except (TypeError, ValueError, BufferError):
-            usable = False
-        if not usable:
-            check.refuse(
-                f"files[{number}]",
-                type(file).__name__,
-                "the bytes of a file (path.read_bytes()), in one piece, with the buffer protocol",
-            )
+def _bytes_of(number: int, file: Any) -> Any:
+    """The file, or of a tensor in host memory, such as torchvision.io.read_file() returns, its array."""
+    try:
+        if memoryview(file).c_contiguous:
+            return file
+    except (TypeError, ValueError, BufferError):
+        pass
+    try:
+        array = file.numpy()
+        if array.dtype == "uint8" and array.ndim == 1 and array.flags.c_contiguous:
+            return array
+    except Exception:  # no tensor, or one on a GPU, or that needs its gradient: each has its own error
+        pass
+    check.refuse(
+        f"files[{number}]",
+        type(file).__name__,
+        "the bytes of a file (path.read_bytes()), in one piece, with the buffer protocol, or a tensor of "
+        "them in host memory (uint8, one axis)",
+    )
 
 
 def decode_jpeg(
@@ -118,7 +125,8 @@ def decode_jpeg(
         images = sl.decode_jpeg([path.read_bytes() for path in paths], device="cuda:0", size=224)
         images.images  # uint8 [file, row, column, channel]
 
-    files: objects with the buffer protocol (bytes, memoryview, mmap, arrays of bytes), one for each image.
+    files: objects with the buffer protocol (bytes, memoryview, mmap, arrays of bytes), or tensors of bytes in
+        host memory, one for each image. Pinned memory is read by the GPU as it is.
     device: "cpu", "cuda" or "cuda:N". On a GPU kernels decode baseline files from their bytes as they are.
         Other kinds (progressive, arithmetic codes, several scans) are decoded by threads of the host into the
         same result, and counted (on_host).
@@ -169,8 +177,10 @@ def decode_jpeg(
     try:
         images, failed, on_host = decoder.decode(files, boxes, options)
     except (TypeError, ValueError, BufferError):
-        _refuse_without_bytes(files)
-        raise
+        given, files = files, [_bytes_of(number, file) for number, file in enumerate(files)]
+        if all(one is other for one, other in zip(given, files, strict=True)):
+            raise
+        images, failed, on_host = decoder.decode(files, boxes, options)
     idle.append(decoder)
     failures = {number: getattr(_errors, kind)(message) for number, kind, message in failed}
     if failures and on_error == "raise":

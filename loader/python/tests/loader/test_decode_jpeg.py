@@ -187,6 +187,37 @@ def test_one_file_is_no_list():
             sl.decode_jpeg(wrong)
 
 
+class _Tensor:
+    """What torchvision.io.read_file() returns: no buffer protocol, but numpy()."""
+
+    def __init__(self, array):
+        self.numpy = lambda: array
+
+
+def test_tensors_of_bytes(device):
+    files = [jpeg(picture(1, 30, 20)), jpeg(picture(2, 17, 31))]
+    tensors = [_Tensor(np.frombuffer(file, np.uint8)) for file in files]
+    for given in (tensors, [files[0], tensors[1]]):
+        images = sl.decode_jpeg(given, device, framework="numpy" if device == "cpu" else "auto")
+        for image, file in zip(images, files, strict=True):
+            np.testing.assert_array_equal(on_host(image), np.asarray(by_pillow(file)))
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.zeros(10, np.int8),
+        np.zeros((2, 5), np.uint8),
+        np.zeros(20, np.uint8)[::2],
+    ],
+)
+def test_tensors_of_other_things_are_named(array):
+    with pytest.raises(
+        sl.InvalidArgumentError, match=r"files\[1\] is '_Tensor'; expected .* uint8, one axis"
+    ):
+        sl.decode_jpeg([jpeg(picture(1, 8, 8)), _Tensor(array)])
+
+
 def test_a_file_that_is_no_bytes_is_named():
     good = np.frombuffer(jpeg(picture(1, 8, 8)), np.uint8)
     for wrong in ("a.jpg", pathlib.Path("a.jpg"), None, 7, np.repeat(good, 2)[::2]):
