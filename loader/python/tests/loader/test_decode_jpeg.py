@@ -212,9 +212,7 @@ def test_tensors_of_bytes(device):
     ],
 )
 def test_tensors_of_other_things_are_named(array):
-    with pytest.raises(
-        sl.InvalidArgumentError, match=r"files\[1\] is '_Tensor'; expected .* uint8, one axis"
-    ):
+    with pytest.raises(sl.InvalidArgumentError, match=r"files\[1\] is '_Tensor'; expected .*uint8, one axis"):
         sl.decode_jpeg([jpeg(picture(1, 8, 8)), _Tensor(array)])
 
 
