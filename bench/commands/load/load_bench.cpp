@@ -156,6 +156,33 @@ class Consumer {
   std::uint64_t epoch_ = 0;
 };
 
+// Epochs by `run_some` for pages, residents, and registrations, which go on beside the batches.
+void warm_up(const Dataset& dataset, const Device& device,
+             std::span<const std::unique_ptr<Consumer>> consumers, const std::function<void()>& run_some) {
+  const auto registered = [&] {
+    std::uint64_t bytes = 0;
+    for (const auto& consumer : consumers) bytes += consumer->stats().registered_bytes;
+    return bytes;
+  };
+  // Each rank registers all shards (by_shard: its part, and then registered() stops growing).
+  const auto all_registered = [&] {
+    std::uint64_t bytes = 0;
+    for (std::uint32_t i = 0; i < dataset.info().shards.size(); ++i)
+      bytes += dataset.shard(i).header().images_end - dataset.shard(i).header().images_begin;
+    return registered() >= bytes * consumers.size();
+  };
+  const TransportKind transport = consumers[0]->stats().transport;
+  const bool registers = (transport == TransportKind::mapped || transport == TransportKind::resident) &&
+                         device.info().kind == DeviceKind::cuda;
+  const Stopwatch warming;
+  Stopwatch grown;
+  do {
+    const std::uint64_t before = registered();
+    run_some();
+    if (registered() > before) grown.restart();
+  } while (registers && !all_registered() && grown.seconds() < kShard && warming.seconds() < kWarmUp);
+}
+
 }  // namespace
 
 LoadResult bench_load(const Dataset& dataset, std::span<const std::shared_ptr<Device>> devices,
@@ -195,35 +222,11 @@ LoadResult bench_load(const Dataset& dataset, std::span<const std::shared_ptr<De
         sum([&](Consumer& consumer) { return consumer.run_until(made, load.first_seconds); });
     result.first_seconds_rate = samples / made.seconds();
   }
-  // Warm epochs: pages, residents, and registrations, which go on beside the batches.
-  const auto registered = [&] {
-    std::uint64_t bytes = 0;
-    for (const auto& consumer : consumers) bytes += consumer->stats().registered_bytes;
-    return bytes;
-  };
-  const TransportKind transport = consumers[0]->stats().transport;
-  // Each rank registers all shards (by_shard: its part, and then registered() stops growing).
-  const auto all_registered = [&] {
-    std::uint64_t bytes = 0;
-    for (std::uint32_t i = 0; i < dataset.info().shards.size(); ++i)
-      bytes += dataset.shard(i).header().images_end - dataset.shard(i).header().images_begin;
-    return registered() >= bytes * consumers.size();
-  };
-  const bool registers = (transport == TransportKind::mapped || transport == TransportKind::resident) &&
-                         devices[0]->info().kind == DeviceKind::cuda;
-  const Stopwatch warming;
-  Stopwatch grown;
-  if (load.seconds > 0) {
-    do {
-      const std::uint64_t before = registered();
-      run_all(kWarmStep);
-      if (registered() > before) grown.restart();
-    } while (registers && !all_registered() && grown.seconds() < kShard && warming.seconds() < kWarmUp);
-  }
+  if (load.seconds > 0) warm_up(dataset, *devices[0], consumers, [&] { run_all(kWarmStep); });
   const std::uint64_t sample_bytes = mean_sample_bytes(dataset);
   LoaderOptions measured = load.options;
   measured.prefetch = consumers[0]->prefetch();
-  Limits limits(dataset, devices, measured, transport);
+  Limits limits(dataset, devices, measured, consumers[0]->stats().transport);
   const auto report = [&] {
     limits.report(result);
     result.stats.clear();
