@@ -228,6 +228,7 @@ int repack(const RepackOptions& options) {
   const DatasetInfo& from = source.info();
   refuse_second_loss(from, codec, options.path);
   DatasetInfo info = repacked_info(from, codec);
+  static_cast<void>(Codec(codec, info.spec));  // throws, before there is a folder, if it cannot hold them
   const fs::path folder = options.folder;
   prepare_folder(folder, from);
 

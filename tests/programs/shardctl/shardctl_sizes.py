@@ -631,6 +631,11 @@ class Copies(Sized):
         self.assert_code(shardctl("repack", self.path / "zstd:5", there, "--codec", "none", "--quiet"), 0)
         self.assert_same(there)
         (there / "dataset.json").unlink()
+        floats = self.path / "floats"
+        self.assert_code(shardify(self.images, floats, "--preset", "eval", "--quiet"), 0)
+        refused = shardctl("repack", floats, self.path / "refused", "--codec", "jpeg", "--quiet")
+        self.assertIn("codec jpeg holds images of u8", self.assert_code(refused, 2).err)
+        self.assertFalse((self.path / "refused").exists())
         refused = self.assert_code(shardctl("repack", self.out, there, "--codec", "zstd", "--quiet"), 2)
         self.assertIn("holds other samples, or these with another codec", refused.err)
 
