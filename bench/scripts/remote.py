@@ -32,6 +32,8 @@ import sys
 import time
 from pathlib import Path
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of numpy: its idle threads take a third of a core
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "programs" / "support"))
 
 
