@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 namespace shard {
 
@@ -57,7 +58,8 @@ void share_rows(ThreadPool& pool, std::size_t helpers, std::size_t rows, std::si
   shared->work();
   for (std::size_t done = shared->done.load(); done < parts; done = shared->done.load())
     shared->done.wait(done);
-  if (shared->error) std::rethrow_exception(shared->error);
+  // Taken out: the last thread to let go of the rest must not destroy what the caller looks at.
+  if (const auto error = std::exchange(shared->error, nullptr)) std::rethrow_exception(error);
 }
 
 }  // namespace shard
